@@ -5,6 +5,7 @@
 //! one.
 
 mod agent_fn;
+pub(crate) mod app_request;
 pub mod builtin;
 mod context;
 pub mod emit;
@@ -14,6 +15,7 @@ mod event_queue;
 mod journal;
 
 pub use agent_fn::{AgentFn, IntoAgent, IsAgent, agent_fn};
+pub use app_request::AppRequest;
 pub(crate) use context::RunJournal;
 pub use context::{Forwarded, InputRules, RunContext, RunIdentity};
 pub use emitter::{ActivityHandle, Emitter, IntoPatch, ReasoningWriter, TextWriter, ToolCallHandle};
@@ -50,6 +52,13 @@ pub trait Agent: Send + Sync + 'static {
     /// the run is cancelled or its time is over.
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream;
 
+    /// Answers a run that is a request of an MCP app ([`AppRequest`]) with the run's result. The server calls this in place of
+    /// [`run`](Self::run), and stores nothing. By default the request is refused.
+    fn answer_app(&self, _input: RunAgentInput, cx: RunContext) -> EventStream {
+        let refused = std::future::ready(Err("the agent has no MCP apps".to_owned()));
+        event_stream(app_request::answer(cx, refused))
+    }
+
     /// The capabilities that the server publishes for this agent. None by default.
     fn capabilities(&self) -> AgentCapabilities {
         AgentCapabilities::default()
@@ -74,6 +83,10 @@ where
 impl Agent for Arc<dyn Agent> {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         (**self).run(input, cx)
+    }
+
+    fn answer_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        (**self).answer_app(input, cx)
     }
 
     fn capabilities(&self) -> AgentCapabilities {

@@ -27,6 +27,13 @@ impl AgentEntry {
         self.agent.capabilities()
     }
 
+    /// The agent that answers the requests of MCP apps.
+    pub(super) fn for_app(self) -> Self {
+        let agent = self.agent;
+        let answer = move |input: RunAgentInput, cx: RunContext| agent.answer_app(input, cx);
+        Self { agent: Arc::new(answer), ..self }
+    }
+
     pub(super) fn with_fixed_events(self, events: Vec<Event>) -> Self {
         let agent = move |_: RunAgentInput, _: RunContext| crate::agent::events(events.clone());
         Self { agent: Arc::new(agent), ..self }

@@ -5,7 +5,7 @@ use super::{
     turn::quota::Slot,
 };
 use crate::{
-    agent::{Forwarded, Principal},
+    agent::{AppRequest, Forwarded, Principal},
     protocol::{Event, RunAgentInput},
 };
 
@@ -30,9 +30,15 @@ pub(crate) struct RunRequest {
 }
 
 impl RunRequest {
-    /// Separates the input, which admission changes, from the rest.
+    /// Separates the input, which admission changes, from the rest. A request of an MCP app never gets to `Agent::run`.
     pub(super) fn split(self) -> (RunCaller, RunAgentInput) {
-        let Self { slot, agent, input, principal, forwarded, .. } = self;
+        let Self { slot, agent, mut input, principal, forwarded, .. } = self;
+        let agent = if AppRequest::is_in(&input) {
+            (input.messages, input.resume) = Default::default();
+            agent.for_app()
+        } else {
+            agent
+        };
         (RunCaller { slot, agent, principal, forwarded }, input)
     }
 }

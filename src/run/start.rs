@@ -18,13 +18,16 @@ use super::{
     thread_runs::ThreadRuns,
     turn::{admission::Admission, start_error::StartError},
 };
-use crate::protocol::{Message, RunAgentInput};
+use crate::{
+    agent::AppRequest,
+    protocol::{Message, RunAgentInput},
+};
 
 impl Runs {
     /// Starts a run, on the stored conversation of its thread if the server stores threads.
     ///
     /// On a stored thread the run waits for its turn, and the client's messages are stored before the agent runs. A request
-    /// with the id of a running detached run follows that run.
+    /// with the id of a running detached run follows that run. A request of an MCP app is answered beside the thread.
     ///
     /// # Errors
     /// A [`StartError`], if no run was started and nothing was stored.
@@ -38,7 +41,7 @@ impl Runs {
         let (on_disconnect, is_answer) = (self.on_disconnect(&request)?, request.is_answer);
         let (mut caller, input) = request.split();
         self.check_roles(&input.messages)?;
-        let Some(threads) = &self.threads else {
+        let Some(threads) = self.threads.as_ref().filter(|_| !AppRequest::is_in(&input)) else {
             return Ok(StartedRun::Unstored(self.launch_unstored(caller, input, HashSet::new())));
         };
         threads.start_tasks();

@@ -36,6 +36,7 @@ struct CallParts {
     /// `None` for a call that is not traced apart from its run.
     trace: Option<TraceScope>,
     questions: Mutex<OpenQuestions>,
+    after_result: Mutex<Vec<Event>>,
     progressed: Notify,
 }
 
@@ -62,6 +63,7 @@ impl ToolContext {
             answers,
             trace: None,
             questions: Mutex::default(),
+            after_result: Mutex::default(),
             progressed: Notify::new(),
         }))
     }
@@ -163,6 +165,16 @@ impl ToolContext {
         }
         self.0.session.drained().await;
         Ok(())
+    }
+
+    /// Emits an event after the result of the call. Without a result, because the call waits for a person, it is not emitted.
+    pub fn emit_after_result(&self, event: Event) {
+        self.0.after_result.lock().push(event);
+    }
+
+    /// Takes the events that follow the result of the call.
+    pub(crate) fn take_after_result(&self) -> Vec<Event> {
+        std::mem::take(&mut self.0.after_result.lock())
     }
 
     /// Reports progress as an activity of the type `tool_progress`, whose content is `toolCallId`, `toolName`,

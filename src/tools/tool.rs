@@ -6,7 +6,10 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{context::ToolContext, error::ToolError};
-use crate::protocol::{JsonObject, MessageContent};
+use crate::{
+    agent::AppRequest,
+    protocol::{JsonObject, MessageContent},
+};
 
 /// The description of a tool that a model gets.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,6 +147,11 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
 pub trait ToolSource: Send + Sync + 'static {
     /// Returns the current tools. An unchanged tool is the same `Arc` each time.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// Answers a request of a page that belongs to this source; `None` if the page does not.
+    async fn answer_app(&self, _request: &AppRequest, _cx: &ToolContext) -> Option<Result<Value, ToolError>> {
+        None
+    }
 
     /// Completes when the source knows its tools, or knows that it cannot have them now. The caller sets a time limit.
     async fn ready(&self) {}

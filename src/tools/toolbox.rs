@@ -3,8 +3,10 @@
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use serde_json::Value;
 
-use super::{Tool, ToolSource, Validator};
+use super::{Tool, ToolContext, ToolError, ToolSource, Validator};
+use crate::agent::AppRequest;
 
 /// The time that a run waits for MCP servers that are still starting.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -98,13 +100,26 @@ impl Toolbox {
     /// Starts all sources, and waits until each is connected or has failed, at most for 10 seconds. Returns at
     /// once if they were connected before, even if they are not now.
     pub async fn ready(&self) {
-        let sources = self.entries.iter().filter_map(|entry| match entry {
-            ToolboxEntry::Source(source) => Some(source),
-            ToolboxEntry::Tool(_) => None,
-        });
-        let all = futures::future::join_all(sources.map(|source| source.ready()));
+        let all = futures::future::join_all(self.sources().map(|source| source.ready()));
         // The tools of a late source are offered in the next run.
         let _ = tokio::time::timeout(READY_TIMEOUT, all).await;
+    }
+
+    /// Answers a request of a page, if a source of this toolbox has it.
+    pub(crate) async fn answer_app(&self, request: &AppRequest, cx: &ToolContext) -> Result<Value, ToolError> {
+        for source in self.sources() {
+            if let Some(answer) = source.answer_app(request, cx).await {
+                return answer;
+            }
+        }
+        Err(ToolError::new("the agent lists no MCP server of this name with pages, or not the tool"))
+    }
+
+    fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
+        self.entries.iter().filter_map(|entry| match entry {
+            ToolboxEntry::Source(source) => Some(source),
+            ToolboxEntry::Tool(_) => None,
+        })
     }
 
     /// Returns the current tools in the order in which they were added. Logs and leaves out all but the first tool of a
@@ -172,12 +187,12 @@ impl fmt::Debug for Toolbox {
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::{
         protocol::{JsonObject, MessageContent},
-        tools::{ToolContext, ToolError, ToolSpec},
+        tools::ToolSpec,
     };
 
     struct NamedTool(ToolSpec);

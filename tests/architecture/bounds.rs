@@ -113,6 +113,11 @@ const TESTS: &[(&str, &str, &str)] = &[
         "answers_that_are_hard_to_check_leave_the_server_responsive",
     ),
     ("tool calls", "tests/llm/models/options.rs", "calls_beyond_the_limit_are_not_run"),
+    (
+        "resources that a page of an MCP server reads",
+        "tests/tools/mcp_apps.rs",
+        "a_page_is_refused_what_is_not_its_own_or_too_large",
+    ),
     ("results of MCP servers", "src/tools/mcp/result.rs", "blocks_beyond_the_limit_add_nothing"),
     (
         "content of a span",

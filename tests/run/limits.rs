@@ -70,3 +70,15 @@ async fn an_identifier_has_at_most_1024_bytes() {
     server.events(&ask(&longest, "r", "m", "hi")).await;
     assert_eq!(said(&server.thread(&longest).await).len(), 2);
 }
+
+#[tokio::test]
+async fn a_request_of_an_mcp_app_never_reaches_an_agent_without_apps() {
+    for server in [Server::new().agent("echo", Echo), Server::new().agent("echo", Echo).stateless()] {
+        let server = Running::start(server).await;
+        let mut input = ask("t", "r", "m", "hi");
+        input["forwardedProps"] = json!({ "__proxiedMCPRequest": { "serverHash": "s", "method": "ping" } });
+        let events = server.events(&input).await;
+        assert_eq!(events.len(), 2, "{events:?}");
+        assert_eq!(events[1]["result"], json!({ "error": "MCP request failed" }));
+    }
+}

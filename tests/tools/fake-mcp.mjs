@@ -52,6 +52,14 @@ const tools = [
   { name: "bomb", inputSchema: bomb(36) },
   { name: "email", inputSchema: { type: "object", properties: { to: { type: "string", pattern: "^(?!\\.)[a-z.]+@[a-z.]+$" } } } },
 ];
+/** Tools with a page, for the model, the page or both. */
+const apps = [
+  { name: "show", inputSchema: object, _meta: { ui: { resourceUri: "ui://weather" } } },
+  { name: "move", inputSchema: object, _meta: { ui: { visibility: ["app"] } } },
+  { name: "delete", inputSchema: object, _meta: { ui: { visibility: ["app"] } } },
+  { name: "private", inputSchema: object, _meta: { ui: { visibility: ["model"] } } },
+  { name: "large", inputSchema: object },
+];
 const text = (text) => ({ content: [{ type: "text", text }] });
 
 /** Asks a person. */
@@ -74,6 +82,9 @@ function call(id, name, args, progressToken) {
   if (name === "still" && isLate) ask("q", "Shall I delete your files?");
   if (name === "moody") ask("q", `It is ${performance.now()}. Go on?`);
   if (mode === "silent") return;
+  if (mode === "apps" && name === "show") answer({ ...text("sunny"), structuredContent: { degrees: 20 } });
+  if (mode === "apps" && name === "large") answer(text("x".repeat(2_000_000)));
+  if (name === "move") answer(text(JSON.stringify(args)));
   if (name === "echo") answer(text(JSON.stringify(args)));
   if (name === "huge") answer(text("x".repeat(5_000_000)));
   if (name === "fail") answer({ ...text("no such file"), isError: true });
@@ -107,9 +118,11 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (method === "tools/list") {
     if (mode === "fat") send({ id, result: { tools: Array.from({ length: 20 }, (_, n) => ({ name: `f${id}-${n}`, description: "x".repeat(500_000), inputSchema: object })), nextCursor: `${id}` } });
     else if (mode === "asking") send({ id, result: { tools: ["flood", "storm", "still", "pester", "essay", "maze", "moody", "late", "echo"].map((name) => ({ name, inputSchema: object })) } });
+    else if (mode === "apps") send({ id, result: { tools: apps } });
     else if (mode === "endless") send({ id, result: { tools: [{ name: `t${id}`, inputSchema: object }], nextCursor: `${id}` } });
     else if (params?.cursor) send({ id, result: { tools: tools.slice(4) } });
     else send({ id, result: { tools: tools.slice(0, 4), nextCursor: "4" } });
   }
+  if (method === "resources/read") send({ id, result: { contents: [{ uri: params.uri, mimeType: "text/html;profile=mcp-app", text: params.uri === "ui://large" ? "x".repeat(5_000_000) : "<p>Hello</p>" }] } });
   if (method === "tools/call") call(id, params.name, params.arguments, params._meta?.progressToken);
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 mod http;
+mod mcp_apps;
 mod mcp_everything;
 mod mcp_misbehaving;
 mod mcp_process;

@@ -52,6 +52,8 @@ pub(super) struct CallResult {
     content: MessageContent,
     failed: bool,
     edited: Option<JsonObject>,
+    /// Events that follow the result.
+    after: Vec<Event>,
 }
 
 /// Dropping it stops the calls.
@@ -111,7 +113,8 @@ impl CallOutcome {
 }
 
 impl CallResult {
-    pub(super) fn into_event_and_message(self) -> (Event, Message) {
+    /// Returns the result and what follows it, as events and as a message.
+    pub(super) fn into_events_and_message(mut self) -> (Vec<Event>, Message) {
         let mut entries = Vec::new();
         if self.failed {
             entries.push((FAILED.to_owned(), Value::Bool(true)));
@@ -133,7 +136,8 @@ impl CallResult {
             metadata,
             subagent_run_id: None,
         });
-        (event, message)
+        self.after.insert(0, event);
+        (self.after, message)
     }
 }
 
@@ -144,13 +148,13 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
         meter.scope.span().record("gen_ai.tool.call.arguments", action.arguments());
     }
     let result_of = |call: ToolCallId| {
-        move |content: MessageContent, failed: bool| CallOutcome::Result(CallResult { call, content, failed, edited })
+        move |content: MessageContent, failed: bool| CallResult { call, content, failed, edited, after: Vec::new() }
     };
     match action {
         CallAction::Immediate(text) => {
             let content = MessageContent::from(text);
             meter.end_with(ToolOutcome::Refused, &content);
-            stream::iter([result_of(call)(content, true)]).boxed()
+            stream::iter([CallOutcome::Result(result_of(call)(content, true))]).boxed()
         }
         CallAction::State(arguments) => {
             let (content, failed) = match update_state(context.session, &arguments) {
@@ -158,7 +162,7 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
                 Err(error) => (format!("Error: {}", error.message()).into(), true),
             };
             meter.end_with(ToolOutcome::of_result(failed), &content);
-            stream::iter([result_of(call)(content, failed)]).boxed()
+            stream::iter([CallOutcome::Result(result_of(call)(content, failed))]).boxed()
         }
         CallAction::Tool(action) => {
             let (limit, session) = (context.settings.tool_timeout, context.session.clone());
@@ -169,7 +173,8 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
                     Ok((outcome, content)) => {
                         meter.end_with(outcome, &content);
                         drop(meter);
-                        result_of(call)(content, outcome != ToolOutcome::Ok)
+                        let result = result_of(call)(content, outcome != ToolOutcome::Ok);
+                        CallOutcome::Result(CallResult { after: cx.take_after_result(), ..result })
                     }
                     Err(questions) => {
                         meter.end(ToolOutcome::Question);
@@ -212,7 +217,7 @@ async fn call_tool(
 }
 
 /// Returns `None` if a call neither ends nor reports progress within a time.
-async fn within_limit<T>(limit: Duration, cx: &ToolContext, call: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn within_limit<T>(limit: Duration, cx: &ToolContext, call: impl Future<Output = T>) -> Option<T> {
     let mut call = pin!(call);
     loop {
         tokio::select! {
@@ -236,7 +241,7 @@ fn run_task<'r>(
     task: SubagentTask,
     context: &CallContext<'r>,
     mut meter: ToolMeter,
-    result: impl FnOnce(MessageContent, bool) -> CallOutcome + Send + 'r,
+    result: impl FnOnce(MessageContent, bool) -> CallResult + Send + 'r,
 ) -> BoxStream<'r, CallOutcome> {
     let input = RunAgentInput {
         state: Some(Value::clone(&context.session.state())),
@@ -250,7 +255,7 @@ fn run_task<'r>(
             TaskItem::Event(event) => Some(CallOutcome::Event(event)),
             TaskItem::Result { content, failed } => {
                 meter.end_with(ToolOutcome::of_result(failed), &content);
-                result.take().map(|result| result(content, failed))
+                result.take().map(|result| CallOutcome::Result(result(content, failed)))
             }
         })
     });

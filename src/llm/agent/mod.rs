@@ -6,6 +6,7 @@
 
 mod answer;
 mod approval;
+mod apps;
 mod calls;
 mod capabilities;
 mod catalog;
@@ -33,7 +34,7 @@ use super::{
     transport::SetupError,
 };
 use crate::{
-    agent::{Agent, EventStream, RunContext, event_stream},
+    agent::{Agent, EventStream, RunContext, app_request, event_stream},
     protocol::{AgentCapabilities, JsonObject, RunAgentInput},
     tools::{Tool, Toolbox},
 };
@@ -191,6 +192,10 @@ impl LlmAgent {
 impl Agent for LlmAgent {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         event_stream(turns::turns(self.0.clone(), input, cx))
+    }
+
+    fn answer_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        event_stream(app_request::answer(cx.clone(), apps::answer(self.0.clone(), input, cx)))
     }
 
     fn capabilities(&self) -> AgentCapabilities {

@@ -68,7 +68,7 @@ pub(super) fn turns(
             let mut calls = RunningCalls::start(calls, &call_context);
             while let Some(outcome) = calls.next().await {
                 let answered = outcome.answered_call();
-                if let Some(event) = turns.take_outcome(outcome) {
+                for event in turns.take_outcome(outcome) {
                     yield event;
                 }
                 marks::result(&cx, answered);
@@ -177,18 +177,18 @@ impl<'r> RunTurns<'r> {
         std::mem::take(&mut self.plan.calls)
     }
 
-    /// Returns the event for the client.
-    fn take_outcome(&mut self, outcome: CallOutcome) -> Option<Event> {
+    /// Returns the events for the client.
+    fn take_outcome(&mut self, outcome: CallOutcome) -> Vec<Event> {
         match outcome {
-            CallOutcome::Event(event) => Some(event),
+            CallOutcome::Event(event) => vec![event],
             CallOutcome::Questions(questions) => {
                 self.plan.interrupts.extend(questions);
-                None
+                Vec::new()
             }
             CallOutcome::Result(result) => {
-                let (event, message) = result.into_event_and_message();
+                let (events, message) = result.into_events_and_message();
                 self.messages.push(message);
-                Some(event)
+                events
             }
         }
     }

@@ -53,7 +53,7 @@ impl McpConnection {
         options: &McpServerOptions,
         transport: &McpTransport,
     ) -> Result<Self, String> {
-        let handler = ServerHandler::new(server.clone(), options.elicitation);
+        let handler = ServerHandler::new(server.clone(), options);
         let (tools_changed, calls) = (handler.tools_changed.clone(), handler.calls.clone());
         let gauge = handler.gauge.clone();
         let (service, process, tokens) = match transport {

@@ -10,12 +10,16 @@ use rmcp::{
     },
     service::{InboundStreamOrigin, NotificationContext, RequestContext},
 };
+use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
     flood::FloodGauge,
     in_flight::{CallsInFlight, Elicitation},
+    options::McpServerOptions,
+    tool_ui,
 };
+use crate::protocol::JsonObject;
 
 /// The largest form and the longest question that a person is shown, in bytes.
 const MAX_FORM_BYTES: usize = 16 * 1024;
@@ -24,14 +28,23 @@ const MAX_QUESTION_BYTES: usize = 4 * 1024;
 pub(super) struct ServerHandler {
     server: Arc<str>,
     allows_questions: bool,
+    shows_apps: bool,
     pub(super) tools_changed: Arc<Notify>,
     pub(super) calls: Arc<CallsInFlight>,
     pub(super) gauge: Arc<FloodGauge>,
 }
 
 impl ServerHandler {
-    pub(super) fn new(server: Arc<str>, allows_questions: bool) -> Self {
-        Self { server, allows_questions, tools_changed: Arc::default(), calls: Arc::default(), gauge: Arc::default() }
+    pub(super) fn new(server: Arc<str>, options: &McpServerOptions) -> Self {
+        let (allows_questions, shows_apps) = (options.elicitation, options.apps);
+        Self {
+            server,
+            allows_questions,
+            shows_apps,
+            tools_changed: Arc::default(),
+            calls: Arc::default(),
+            gauge: Arc::default(),
+        }
     }
 
     /// Returns the answer of a person; `None` if no person can be asked.
@@ -98,6 +111,10 @@ impl ClientHandler for ServerHandler {
         if self.allows_questions {
             let form = FormElicitationCapability::default();
             capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
+        }
+        if self.shows_apps {
+            let settings = JsonObject::from_iter([("mimeTypes".to_owned(), json!([tool_ui::MIME_TYPE]))]);
+            capabilities.extensions = Some([(tool_ui::EXTENSION.to_owned(), settings)].into());
         }
         ClientConfig::new(capabilities, Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")))
     }

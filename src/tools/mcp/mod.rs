@@ -12,6 +12,7 @@
 //! limited, and a call ends at `max_timeout_secs` whatever progress it reports. `call.rs` has the story of a call.
 
 mod annotations;
+mod apps;
 mod call;
 mod client;
 mod connection;
@@ -28,6 +29,7 @@ mod result;
 mod server;
 mod supervisor;
 mod tool;
+mod tool_ui;
 
 pub use self::{
     annotations::McpApproval,

@@ -56,6 +56,9 @@ pub struct McpServerOptions {
     pub required: bool,
     /// True lets the MCP server ask the user during a call (elicitation).
     pub elicitation: bool,
+    /// True lets pages of the MCP server (MCP Apps) be shown, and answers their requests. A page is HTML of the MCP server, which
+    /// a front end may give access to its own page: only for servers that you trust.
+    pub apps: bool,
     /// The tools that agents can use, by the names that the server gives them. Default: all.
     pub tools: Option<Vec<String>>,
     /// A prefix for the names of the tools.
@@ -97,6 +100,7 @@ impl Default for McpServerOptions {
             oauth: None,
             required: false,
             elicitation: true,
+            apps: false,
             tools: None,
             prefix: String::new(),
             approval: McpApproval::default(),

@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::{
     runtime::Handle,
     sync::{oneshot, watch},
@@ -18,12 +19,17 @@ use tokio::{
 };
 
 use super::{
+    apps,
     call::McpCaller,
     features,
     options::{McpServerOptions, McpTransport},
     supervisor::{STOPPED, Supervisor, ToolList},
+    tool::McpTool,
 };
-use crate::tools::{Tool, ToolSource, options::InvalidOption, secrets::Secrets};
+use crate::{
+    agent::AppRequest,
+    tools::{Tool, ToolContext, ToolError, ToolSource, options::InvalidOption, secrets::Secrets},
+};
 
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 
@@ -95,29 +101,44 @@ impl McpServer {
 
     /// Returns a source of a single tool, by the name that the server gives it.
     pub fn single_tool(server: &Arc<Self>, tool: &str) -> Arc<dyn ToolSource> {
+        let app_tool = tool.to_owned();
         let (name, tool, is_warned) = (server.caller.server.clone(), tool.to_owned(), AtomicBool::new(false));
         let select = move |list: &ToolList| {
             let found = list.tools.iter().find(|candidate| candidate.name == tool);
             if found.is_none() && list.is_known && !is_warned.swap(true, Ordering::Relaxed) {
                 tracing::warn!(server = &*name, tool, "the MCP server has no tool of this name");
             }
-            found.map(|tool| tool.clone() as Arc<dyn Tool>).into_iter().collect()
+            found.and_then(offered).into_iter().collect()
         };
-        Arc::new(Selection { server: server.clone(), select })
+        Arc::new(Selection { server: server.clone(), select, app_tool: Some(app_tool) })
     }
 
     /// Returns a source of two tools that list and read the server's resources.
     pub fn resources(server: &Arc<Self>) -> Arc<dyn ToolSource> {
         let tools = features::resource_tools(&server.caller);
         let select = move |list: &ToolList| if list.has_resources { tools.clone() } else { Vec::new() };
-        Arc::new(Selection { server: server.clone(), select })
+        Arc::new(Selection { server: server.clone(), select, app_tool: None })
     }
 
     /// Returns a source of two tools that list and fill in the server's prompts.
     pub fn prompts(server: &Arc<Self>) -> Arc<dyn ToolSource> {
         let tools = features::prompt_tools(&server.caller);
         let select = move |list: &ToolList| if list.has_prompts { tools.clone() } else { Vec::new() };
-        Arc::new(Selection { server: server.clone(), select })
+        Arc::new(Selection { server: server.clone(), select, app_tool: None })
+    }
+
+    /// Answers a request of a page of this server, for an agent that has its tools that pass `is_listed`.
+    async fn answer_app(
+        &self,
+        request: &AppRequest,
+        is_listed: impl Fn(&McpTool) -> bool,
+        cx: &ToolContext,
+    ) -> Option<Result<Value, ToolError>> {
+        if request.server != self.name() || !self.caller.options.apps {
+            return None;
+        }
+        let tools: Vec<_> = self.tools.borrow().tools.iter().filter(|tool| is_listed(tool)).cloned().collect();
+        Some(apps::answer(&self.caller, &tools, request, cx).await)
     }
 }
 
@@ -125,7 +146,11 @@ impl McpServer {
 impl ToolSource for McpServer {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.start();
-        self.tools.borrow().tools.iter().map(|tool| tool.clone() as Arc<dyn Tool>).collect()
+        self.tools.borrow().tools.iter().filter_map(offered).collect()
+    }
+
+    async fn answer_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
+        Self::answer_app(self, request, |_| true, cx).await
     }
 
     async fn ready(&self) {
@@ -134,6 +159,11 @@ impl ToolSource for McpServer {
         // `self` holds the sender, so this cannot fail.
         let _ = tools.wait_for(|tools| tools.is_settled).await;
     }
+}
+
+/// The specification forbids to offer a tool to a model that is only for pages.
+fn offered(tool: &Arc<McpTool>) -> Option<Arc<dyn Tool>> {
+    tool.ui.is_for_model.then(|| tool.clone() as Arc<dyn Tool>)
 }
 
 impl Drop for McpServer {
@@ -157,6 +187,8 @@ impl fmt::Debug for McpServer {
 struct Selection<F> {
     server: Arc<McpServer>,
     select: F,
+    /// The only tool that pages of the server may call; `None` if its pages are not shown.
+    app_tool: Option<String>,
 }
 
 #[async_trait]
@@ -171,6 +203,16 @@ where
 
     async fn ready(&self) {
         self.server.ready().await;
+    }
+
+    async fn answer_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
+        let only = self.app_tool.as_deref()?;
+        // Another entry of the agent's list can have the tool.
+        let called = request.params.get("name").and_then(Value::as_str);
+        if request.method == "tools/call" && called != Some(only) {
+            return None;
+        }
+        self.server.answer_app(request, |tool| tool.name == only, cx).await
     }
 }
 

@@ -154,8 +154,9 @@ impl Supervisor {
         }
         self.tools.send_modify(|list| {
             for tool in &mut tools {
-                let is_same =
-                    |old: &&Arc<McpTool>| old.name == tool.name && old.spec == tool.spec && old.effects == tool.effects;
+                let is_same = |old: &&Arc<McpTool>| {
+                    (&old.name, &old.spec, old.effects, &old.ui) == (&tool.name, &tool.spec, tool.effects, &tool.ui)
+                };
                 if let Some(old) = list.tools.iter().find(is_same) {
                     *tool = old.clone();
                 }

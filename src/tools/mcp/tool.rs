@@ -10,6 +10,7 @@ use super::{
     annotations::{Effects, McpApproval},
     call::McpCaller,
     result,
+    tool_ui::{ToolUi, page_event},
 };
 use crate::{
     protocol::{
@@ -28,8 +29,9 @@ pub(super) struct McpTool {
     pub(super) name: String,
     pub(super) spec: ToolSpec,
     pub(super) effects: Effects,
+    pub(super) ui: ToolUi,
     metric_name: String,
-    caller: Arc<McpCaller>,
+    pub(super) caller: Arc<McpCaller>,
 }
 
 impl McpTool {
@@ -60,6 +62,7 @@ impl McpTool {
             name: name.to_owned(),
             spec,
             effects,
+            ui: ToolUi::of(description),
             metric_name: metric_name(caller, name),
             caller: caller.clone(),
         })
@@ -104,8 +107,10 @@ impl Tool for McpTool {
     }
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let request = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments);
+        let request = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments.clone());
         let (answer, secrets) = self.caller.call(CallToolRequest::new(request), cx).await?;
+        let page = page_event(&self.ui, &self.caller, arguments, &answer, &secrets, cx);
+        page.into_iter().for_each(|event| cx.emit_after_result(event));
         result::to_content(&answer, self.caller.options.max_result_bytes, &secrets)
     }
 }

@@ -198,3 +198,18 @@ async fn of_an_activity_delta_that_does_not_apply_only_the_metadata_is_forwarded
     with_metadata["patch"] = json!([]);
     assert_eq!(agent_events(&events), [snapshot, with_metadata]);
 }
+
+#[tokio::test]
+async fn a_request_of_an_mcp_app_goes_to_the_endpoint_and_is_not_stored() {
+    let end = json!({ "type": "RUN_FINISHED", "threadId": "t", "runId": "r", "result": { "contents": [] } });
+    let endpoint = FakeEndpoint::new([Response::events(&[started(), end])]).await;
+    let server = endpoint.server().await;
+    let request = json!({ "serverHash": "s", "method": "resources/read", "params": { "uri": "ui://a" } });
+    let mut input = input("hi");
+    input["forwardedProps"] = json!({ "__proxiedMCPRequest": request, "onDisconnect": "continue" });
+    let events = run(&server, &input).await;
+    assert_eq!(events.last().unwrap()["result"], json!({ "contents": [] }));
+    assert_eq!(endpoint.requests()[0].body["forwardedProps"]["__proxiedMCPRequest"], request);
+    let thread = server.client.get(server.url(&format!("/threads/{}", input["threadId"].as_str().unwrap())));
+    assert_eq!(thread.send().await.unwrap().status(), 404);
+}

@@ -117,6 +117,11 @@ impl Agent for Remote {
         })
     }
 
+    /// The endpoint has the MCP servers.
+    fn answer_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        self.run(input, cx)
+    }
+
     fn capabilities(&self) -> AgentCapabilities {
         let described =
             |description| IdentityCapabilities { description: Some(description), ..IdentityCapabilities::default() };

@@ -1,0 +1,72 @@
+//! The requests of the pages of an MCP server (MCP Apps).
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ReadResourceRequest, ReadResourceRequestParams,
+};
+use serde_json::{Value, json};
+
+use super::{
+    call::McpCaller,
+    tool::McpTool,
+    tool_ui::{is_page, redact},
+};
+use crate::{
+    agent::AppRequest,
+    protocol::JsonObject,
+    tools::{Approval, Tool as _, ToolContext, ToolError},
+};
+
+/// The largest resource that a page can read, in bytes of JSON. Pages are HTML with all their scripts in it.
+const MAX_RESOURCE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Answers a request of a page of this server. `tools` are those that the agent has.
+pub(super) async fn answer(
+    caller: &McpCaller,
+    tools: &[Arc<McpTool>],
+    request: &AppRequest,
+    cx: &ToolContext,
+) -> Result<Value, ToolError> {
+    let text = |name: &str| request.params.get(name).and_then(Value::as_str).unwrap_or_default();
+    match &*request.method {
+        "ping" => Ok(json!({})),
+        "notifications/message" => {
+            tracing::debug!(server = &*caller.server, "a page of the MCP server has logged a message");
+            Ok(json!({ "success": true }))
+        }
+        "resources/read" if is_page(text("uri")) => {
+            let read = ReadResourceRequest::new(ReadResourceRequestParams::new(text("uri")));
+            request_bounded(caller, read, MAX_RESOURCE_BYTES, cx).await
+        }
+        "tools/call" => {
+            let name = text("name");
+            let tool = tools.iter().find(|tool| tool.name == name && tool.ui.is_for_app);
+            let tool = tool.ok_or_else(|| ToolError::new(format!("the page has no tool {name:?}")))?;
+            let arguments = match request.params.get("arguments") {
+                Some(Value::Object(arguments)) => arguments.clone(),
+                _ => JsonObject::new(),
+            };
+            if tool.approval(&arguments) != Approval::NotNeeded {
+                return Err(ToolError::new(format!("a call of {name:?} needs approval")));
+            }
+            let call = CallToolRequest::new(CallToolRequestParams::new(name.to_owned()).with_arguments(arguments));
+            request_bounded(caller, call, caller.options.max_result_bytes, cx).await
+        }
+        method => Err(ToolError::new(format!("a page cannot request {method:?}, or not with these parameters"))),
+    }
+}
+
+async fn request_bounded(
+    caller: &McpCaller,
+    request: impl Into<ClientRequest>,
+    max_bytes: usize,
+    cx: &ToolContext,
+) -> Result<Value, ToolError> {
+    let (mut answer, secrets) = caller.call(request, cx).await?;
+    if answer.to_string().len() > max_bytes {
+        return Err(ToolError::new(format!("the answer is larger than {max_bytes} bytes")));
+    }
+    redact(&mut answer, &secrets);
+    Ok(answer)
+}
