@@ -56,7 +56,7 @@ impl World {
 async fn call(State(world): State<World>, Path(tool): Path<String>, headers: HeaderMap) -> &'static str {
     let key = headers.get("idempotency-key").map_or("", |key| key.to_str().unwrap()).to_owned();
     world.0.lock().unwrap().entry(tool).or_default().push(key);
-    sleep(Duration::from_millis(8)).await;
+    sleep(Duration::from_millis(30)).await;
     "done"
 }
 
@@ -77,7 +77,7 @@ async fn complete(Json(request): Json<Value>) -> Response {
     pieces.push("[DONE]".to_owned());
     let body = async_stream::stream! {
         for piece in pieces {
-            sleep(Duration::from_millis(4)).await;
+            sleep(Duration::from_millis(10)).await;
             yield Ok::<_, std::convert::Infallible>(format!("data: {piece}\n\n"));
         }
     };
@@ -116,7 +116,7 @@ async fn no_call_takes_effect_twice_when_the_only_server_is_killed_at_any_point(
         let environment = [("AGUI_SERVER__DATA_DIR", data), ("AGUI_KEY_CLERK", "key")];
         let server = Replica::start_with(&["--config", file], &environment);
         let response = server.post(&ask_detached("r", "go")).await;
-        sleep(Duration::from_millis(kill * 60 / kills())).await;
+        sleep(Duration::from_millis(kill * 100 / kills())).await;
         server.kill();
         drop(response);
         let server = Replica::start_with(&["--config", file], &environment);
@@ -138,9 +138,10 @@ async fn no_call_takes_effect_twice_when_one_of_two_servers_is_killed_at_any_poi
         let environment =
             [("AGUI_STORE__URL", &*database), ("AGUI_KEY_CLERK", "key"), ("AGUI_THREADS__LEASE_SECS", "2")];
         let [a, b] = [(); 2].map(|()| Replica::start_with(&["--config", file], &environment));
+        // Its background tasks begin with the first request.
+        b.get("/threads/t").await;
         let response = a.post(&ask_detached("r", "go")).await;
-        assert_eq!(b.get("/threads/t").await.status(), 200);
-        sleep(Duration::from_millis(kill * 120 / kills())).await;
+        sleep(Duration::from_millis(kill * 200 / kills())).await;
         a.kill();
         drop(response);
         continued += check(&b, &world, "r").await;
