@@ -235,7 +235,7 @@ async fn a_run_whose_server_is_lost_four_times_is_given_up() {
 }
 
 #[tokio::test]
-async fn another_server_goes_on_with_the_run_of_a_stopped_one_within_a_second() {
+async fn another_server_goes_on_with_the_run_of_a_stopped_one_at_once() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.database("handed_over").await;
     let [a, b] = [(); 2].map(|()| Replica::start(&[("AGUI_STORE__URL", &url), ("AGUI_SERVER__DRAIN_SECS", "0")]));
@@ -249,7 +249,8 @@ async fn another_server_goes_on_with_the_run_of_a_stopped_one_within_a_second() 
         seen.push(followed.next().await.unwrap());
     }
     println!("another server goes on after {:?}", stopped.elapsed());
-    assert!(stopped.elapsed().as_millis() < 1000, "{:?}", stopped.elapsed());
+    // Without a signal it would look for lost runs every five seconds.
+    assert!(stopped.elapsed().as_secs() < 4, "{:?}", stopped.elapsed());
     seen.extend(followed.rest().await);
     assert_eq!(seen.last().unwrap().name(), "RUN_FINISHED");
     assert_eq!(continued(&seen), [&json!({ "attempt": 1, "cause": "handed_over" })]);
