@@ -96,7 +96,7 @@ impl Default for InputRules {
 pub struct RunContext {
     parts: Arc<ContextParts>,
     trace: TraceScope,
-    /// `None` for runs that are not detached, and for subagents, whose answers are none of the run.
+    /// `None` for runs that are not detached, and for subagents: the run does not go on from a subagent's answers.
     journal: Option<Arc<RunJournal>>,
 }
 

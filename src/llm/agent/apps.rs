@@ -11,7 +11,7 @@ use crate::{
     tools::ToolContext,
 };
 
-/// Returns the answer to a request, or the reason why there is none.
+/// Returns the answer to a request, or the reason for the refusal.
 pub(super) async fn answer(settings: Arc<Settings>, input: RunAgentInput, cx: RunContext) -> Result<Value, String> {
     let request = AppRequest::of_input(&input).ok_or("it is malformed")?;
     settings.tools.ready().await;

@@ -102,16 +102,6 @@ impl<'r> RunningCalls<'r> {
     }
 }
 
-impl CallOutcome {
-    /// Returns the call that the outcome is the result of.
-    pub(super) fn answered_call(&self) -> Option<ToolCallId> {
-        match self {
-            Self::Result(result) => Some(result.call.clone()),
-            Self::Event(_) | Self::Questions(_) => None,
-        }
-    }
-}
-
 impl CallResult {
     /// Returns the result and what follows it, as events and as a message.
     pub(super) fn into_events_and_message(mut self) -> (Vec<Event>, Message) {

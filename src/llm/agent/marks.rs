@@ -36,7 +36,8 @@ enum TurnMark {
         usage: Vec<TokenUsage>,
     },
     Start(ToolCallId),
-    Result(ToolCallId),
+    /// A call has its result: only the place counts.
+    Result,
 }
 
 /// What a run that goes on knows about its turns so far.
@@ -64,7 +65,7 @@ impl EarlierTurns {
                     (turns.end, used) = (Some(finished.into()), usage);
                 }
                 TurnMark::Start(call) => drop(turns.started.insert(call)),
-                TurnMark::Result(_) => {}
+                TurnMark::Result => {}
             }
         }
         used.into_iter().for_each(|usage| cx.add_usage(usage));
@@ -97,10 +98,8 @@ pub(super) fn answer(cx: &RunContext, step: u32, next: &NextStep, has_calls: boo
     }
 }
 
-pub(super) fn result(cx: &RunContext, call: Option<ToolCallId>) {
-    if let Some(call) = call {
-        mark(cx, || TurnMark::Result(call));
-    }
+pub(super) fn result(cx: &RunContext) {
+    mark(cx, || TurnMark::Result);
 }
 
 /// Marks the calls that must not run twice, and waits until the marks are stored: once for all calls of an answer.

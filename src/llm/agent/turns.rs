@@ -67,11 +67,13 @@ pub(super) fn turns(
             marks::start(&cx, &calls).await;
             let mut calls = RunningCalls::start(calls, &call_context);
             while let Some(outcome) = calls.next().await {
-                let answered = outcome.answered_call();
+                let is_result = matches!(outcome, CallOutcome::Result(_));
                 for event in turns.take_outcome(outcome) {
                     yield event;
                 }
-                marks::result(&cx, answered);
+                if is_result {
+                    marks::result(&cx);
+                }
             }
             drop(calls);
             if let Some(step) = turns.step.take() {

@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::{
     clock::RunLimits,
@@ -190,12 +191,13 @@ impl Runs {
         span.in_scope(
             || tracing::warn!(cause, attempt = replay.attempt, holder = %threads.holder, "the run goes on here"),
         );
-        let store = threads.store.clone();
+        let (store, control) = (threads.store.clone(), transcribed.run().control());
         let driven = async move {
             tokio::select! {
                 () = wake_followers(&store, &log) => {}
                 () = async {
-                    tokio::time::sleep(backoff).await;
+                    // A stop of the run ends the wait: at shutdown the run is handed over.
+                    let _ = timeout(backoff, control.stopped()).await;
                     detached::drive(transcribed, log.clone(), AtShutdown::HandOver).await;
                 } => {}
             }

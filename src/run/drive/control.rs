@@ -2,11 +2,12 @@
 
 use std::{
     collections::HashMap,
+    future::poll_fn,
     sync::{
         Arc,
         atomic::{AtomicU8, Ordering},
     },
-    task::Context,
+    task::{Context, Poll},
 };
 
 use futures::task::AtomicWaker;
@@ -52,6 +53,11 @@ impl RunControl {
             4 => Some(Stop::TooLong),
             _ => None,
         }
+    }
+
+    /// Waits for a stop, in the task that polls the run later.
+    pub(crate) async fn stopped(&self) {
+        poll_fn(|cx| self.poll_requested(cx).map_or(Poll::Pending, |_| Poll::Ready(()))).await;
     }
 
     pub(crate) fn poll_requested(&self, cx: &mut Context<'_>) -> Option<Stop> {

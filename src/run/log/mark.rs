@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_read_as_it_was_written_and_an_event_is_none() {
+    fn a_mark_is_read_as_it_was_written_and_an_event_is_not_a_mark() {
         for mark in
             [LogMark::Agent(json!({ "step": 1 })), LogMark::HandedOver, LogMark::Continued { attempt: 2, lost: 1 }]
         {

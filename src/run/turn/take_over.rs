@@ -88,7 +88,7 @@ impl ThreadRuns {
             && !page.events.is_empty()
         {
             logged += page.events.len() as u64;
-            // Marks are no events.
+            // A mark is not an event.
             for event in page.events.iter().filter_map(|line| serde_json::from_str::<Event>(line).ok()) {
                 transcript.apply(&event);
             }

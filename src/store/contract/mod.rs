@@ -97,8 +97,8 @@ promises! {
     search: threads_are_found_by_what_was_said_in_any_script, a_search_finds_what_is_stored_now,
         long_words_are_found_by_their_beginning, found_threads_are_paged_and_filtered_like_all_others,
         many_matches_in_one_thread_hide_no_other_thread;
-    shared: the_leases_of_a_holder_are_renewed, a_released_lease_is_lost_at_once_and_is_not_renewed, the_runs_lost_the_longest_are_listed_first,
-        a_cancel_request_is_listed_for_the_holder;
+    shared: the_leases_of_a_holder_are_renewed, a_released_lease_is_lost_at_once_and_is_not_renewed,
+        the_runs_lost_the_longest_are_listed_first, a_cancel_request_is_listed_for_the_holder;
     update: a_title_is_set_unless_the_thread_has_one, an_update_changes_only_what_it_names,
         an_update_with_an_outdated_version_writes_nothing, the_head_moves_to_another_branch_but_not_during_a_run;
 }

@@ -235,6 +235,29 @@ async fn a_run_whose_server_is_lost_four_times_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_run_that_waits_to_go_on_does_not_delay_a_shutdown() {
+    let folder = tempdir().unwrap();
+    let data = ("AGUI_SERVER__DATA_DIR", folder.path().to_str().unwrap());
+    let start = || Replica::start(&[data, ("AGUI_SERVER__DRAIN_SECS", "0")]);
+    let mut server = start();
+    drop(server.run(&ask_detached("r", "count to 60")).await.take(5).await);
+    // The second time, a run waits five seconds.
+    for _ in 0..2 {
+        server.kill();
+        server = start();
+        poll_until("the server has the run", async || server.process.has_logged("goes on here").then_some(())).await;
+    }
+    let begin = Instant::now();
+    terminate(server);
+    assert!(begin.elapsed().as_secs() < 4, "{:?}", begin.elapsed());
+    let server = start();
+    server.until_status("finished").await;
+    let log = server.follow("r", 0).await.rest().await;
+    let causes: Vec<_> = continued(&log).iter().map(|value| value["cause"].as_str().unwrap()).collect();
+    assert_eq!(causes, ["server_lost", "server_lost", "handed_over"]);
+}
+
+#[tokio::test]
 async fn another_server_goes_on_with_the_run_of_a_stopped_one_at_once() {
     let Some(postgres) = Postgres::shared() else { return };
     let url = postgres.database("handed_over").await;
