@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
+    approval::CallDecision,
     catalog::ToolCatalog,
     plan::{PendingCall, TurnPlan},
     review::NextStep,
@@ -17,7 +18,7 @@ use crate::{
     agent::RunContext,
     llm::history,
     protocol::{
-        Event, Message, TokenUsage, ToolCallId,
+        Event, Message, TokenUsage, ToolCall, ToolCallId,
         event::{RunFinished, RunOutcome},
     },
 };
@@ -72,18 +73,20 @@ impl EarlierTurns {
         turns
     }
 
-    /// Adds what is open of the last answer to the plan of a run that is continued.
-    pub(super) async fn go_on(
+    /// Returns the plan for the first turn: the calls that people decided about, and what is open of the last answer.
+    pub(super) async fn plan(
         &self,
-        plan: &mut TurnPlan,
+        decided: Vec<(ToolCall, CallDecision)>,
         messages: &[Message],
         catalog: &ToolCatalog,
         max_calls: usize,
-    ) {
+    ) -> TurnPlan {
+        let mut plan = TurnPlan::of_decisions(decided, catalog).await;
         if self.steps > 0 {
             plan.add_turn(&history::open_calls(messages), catalog, max_calls).await;
         }
         plan.fail_started(&self.started);
+        plan
     }
 }
 

@@ -48,8 +48,7 @@ pub(super) fn turns(
             return;
         }
         let prior = approval::prior_approvals(&messages, &input.resume, &catalog, &cx).await;
-        // If any approval is still open, no call runs, not even an approved one. The calls of this run itself are planned
-        // below.
+        // If any approval is still open, no call runs, not even an approved one. Those of this run are planned below.
         if !prior.open.is_empty() && earlier_turns.steps == 0 {
             yield emit::interrupt(&cx, prior.open);
             return;
@@ -57,8 +56,7 @@ pub(super) fn turns(
         let session = ToolSession::new(cx.clone(), input.state_or_empty());
         let call_context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
         let mut earlier = EarlierAnswers::new(history::call_ids(&messages));
-        let mut plan = TurnPlan::of_decisions(prior.decided, &catalog).await;
-        earlier_turns.go_on(&mut plan, &messages, &catalog, settings.max_calls_per_turn).await;
+        let plan = earlier_turns.plan(prior.decided, &messages, &catalog, settings.max_calls_per_turn).await;
         let mut turns = RunTurns::new(&settings, &input, &cx, &catalog, instructions, messages, plan);
         turns.steps = earlier_turns.steps;
         let mut events = Vec::new();

@@ -5,18 +5,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 
-use super::{
-    clock::RunLimits,
-    guard::{Guard, RunClosing},
-    progress::Drive as _,
-    transcript::Transcript,
-};
+use super::{clock::RunLimits, guard::RunClosing, log_replay::LogReplay, progress::Drive as _};
 use crate::run::{
     agents::AgentEntry,
-    conversation::branch::LoadedThread,
     log::{
         LiveLog,
         detached::{self, AtShutdown},
@@ -36,7 +30,7 @@ use crate::run::{
 use crate::{
     agent::{Continuation, Forwarded, Principal, RunJournal},
     protocol::{
-        Event, RunAgentInput,
+        Event,
         event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot},
     },
     store::{EventBatch, Lease, LostRun, RunRecord, StoreError, ThreadKey, Topic, now},
@@ -45,7 +39,6 @@ use crate::{
 /// The time before a run goes on whose server was lost, for the first time, the second and so on: a run that kills its
 /// server must not walk through all servers at once.
 const BACKOFF: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(25)];
-const PAGE_BYTES: usize = 1024 * 1024;
 /// The event that tells clients why messages are replaced.
 const RUN_CONTINUED: &str = "run_continued";
 
@@ -66,24 +59,6 @@ enum Continuable {
     No,
     /// The server is at its limit of runs.
     NotNow,
-}
-
-/// A run's log, applied to the conversation that the run began with.
-struct LogReplay {
-    guard: Guard,
-    /// After all events, as clients have the conversation.
-    seen: Transcript,
-    /// After the last mark.
-    kept: Transcript,
-    /// The events since then.
-    unmarked: Vec<Event>,
-    marks: Vec<Value>,
-    lines: u64,
-    bytes: u64,
-    has_started: bool,
-    is_handed_over: bool,
-    attempt: u32,
-    lost: u32,
 }
 
 impl Runs {
@@ -157,7 +132,7 @@ impl Runs {
         };
         if !replay.is_handed_over && replay.lost >= threads.options.max_continuations {
             threads.metrics.runs.continued(cause, "given_up");
-            return threads.close_lost(key, &run.record.id, &lease).await;
+            return threads.end_lost(key, &lease, &run.record, thread, replay).await;
         }
         replay.attempt += 1;
         replay.lost += u32::from(!replay.is_handed_over);
@@ -224,72 +199,6 @@ fn raise(store: &MeasuredStore, log: &LiveLog) {
 }
 
 impl LogReplay {
-    async fn read(
-        threads: &ThreadRuns,
-        key: &ThreadKey,
-        run: &RunRecord,
-        thread: &LoadedThread,
-    ) -> Result<Self, StoreError> {
-        let state = thread.state.as_ref().map_or_else(|| json!({}), |(_, state)| state.clone());
-        let messages = thread.branch.messages().clone();
-        let seen = Transcript::new(messages.clone(), state);
-        let mut replay = Self {
-            guard: Guard::new(&RunAgentInput::new(key.id.clone(), run.id.clone(), messages)),
-            kept: seen.clone(),
-            unmarked: Vec::new(),
-            seen,
-            marks: Vec::new(),
-            lines: 0,
-            bytes: 0,
-            has_started: false,
-            is_handed_over: false,
-            attempt: 0,
-            lost: 0,
-        };
-        loop {
-            let after = replay.lines;
-            let page =
-                threads.store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES)).await?;
-            let Some(page) = page.filter(|page| !page.events.is_empty()) else { return Ok(replay) };
-            page.events.iter().for_each(|line| replay.apply_line(line));
-        }
-    }
-
-    fn apply_line(&mut self, line: &str) {
-        self.lines += 1;
-        self.bytes += line.len() as u64;
-        self.is_handed_over = false;
-        match LogMark::from_line(line) {
-            Some(LogMark::HandedOver) => self.is_handed_over = true,
-            Some(LogMark::Agent(mark)) => {
-                self.marks.push(mark);
-                self.keep();
-            }
-            Some(LogMark::Continued { attempt, lost }) => {
-                (self.attempt, self.lost) = (attempt, lost);
-                self.keep();
-            }
-            None => match serde_json::from_str(line) {
-                Ok(Event::RunStarted(_)) => self.has_started = true,
-                Ok(event) => self.apply(event),
-                Err(error) => tracing::warn!(%error, "left out a line of a log that is no event"),
-            },
-        }
-    }
-
-    /// The events of a log have passed a guard before.
-    fn apply(&mut self, event: Event) {
-        self.seen.apply(&event);
-        self.unmarked.push(event.clone());
-        if let Err(violation) = self.guard.admit(event, &mut Vec::new()) {
-            tracing::warn!(%violation, "an event of a log is not legal");
-        }
-    }
-
-    fn keep(&mut self) {
-        self.unmarked.drain(..).for_each(|event| self.kept.apply(&event));
-    }
-
     /// Closes what the lost server left open, and takes back what it sent after the last mark. Returns the lines to append.
     fn take_back(
         &mut self,

@@ -7,6 +7,7 @@ pub(crate) mod control;
 pub(crate) mod driver;
 pub(crate) mod guard;
 pub(crate) mod launch;
+pub(crate) mod log_replay;
 pub(crate) mod progress;
 mod sinks;
 pub(crate) mod transcript;

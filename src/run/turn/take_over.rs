@@ -2,8 +2,8 @@
 
 use crate::run::{
     conversation::branch::LoadedThread,
-    drive::transcript::{Transcript, TranscriptChanges},
-    log::thread_event_hub::ThreadChange,
+    drive::{log_replay::LogReplay, transcript::TranscriptChanges},
+    log::{live::to_line, thread_event_hub::ThreadChange},
     thread_runs::ThreadRuns,
 };
 use crate::{
@@ -11,37 +11,32 @@ use crate::{
         Event, RunId,
         event::{RunError, RunStarted},
     },
-    store::{
-        BranchWrite, EventBatch, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey, ThreadParts,
-        now,
-    },
+    store::{BranchWrite, EventBatch, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey, now},
 };
 
 const SERVER_LOST: &str = "server_lost";
 const MESSAGE: &str = "the server of this run was lost; please try again";
-const PAGE_BYTES: usize = 1024 * 1024;
 
 impl ThreadRuns {
     /// The caller has the lease. Stores the messages that result from the events in the run's log.
     pub(crate) async fn close_lost(&self, key: &ThreadKey, run: &RunId, lease: &Lease) -> Result<(), StoreError> {
-        let Some(view) = self
-            .store
-            .call("thread", |store| store.thread(key, ThreadParts { messages: true, state: true, runs: 0 }))
-            .await?
-        else {
-            return Ok(());
-        };
-        let thread = LoadedThread::from(view);
-        let Some(run) = self
-            .store
-            .call("run", |store| store.run(&key.owner, lease.thread, run))
-            .await?
-            .filter(|run| run.number == lease.run)
-        else {
-            return Ok(());
-        };
+        let Some(thread) = self.load(key).await? else { return Ok(()) };
+        let run = self.store.call("run", |store| store.run(&key.owner, lease.thread, run)).await?;
+        let Some(run) = run.filter(|run| run.number == lease.run) else { return Ok(()) };
+        let replay = LogReplay::read(self, key, &run, &thread).await?;
+        self.end_lost(key, lease, &run, thread, replay).await
+    }
+
+    pub(crate) async fn end_lost(
+        &self,
+        key: &ThreadKey,
+        lease: &Lease,
+        run: &RunRecord,
+        thread: LoadedThread,
+        replay: LogReplay,
+    ) -> Result<(), StoreError> {
         tracing::warn!(thread = ?key.id, run = ?run.id, "closing a run whose server was lost");
-        let (changes, logged) = self.replay(&key.owner, &run, &thread).await?;
+        let (logged, changes) = (replay.lines, replay.seen.into_changes());
         let terminal = RunError::new(SERVER_LOST, MESSAGE).into();
         // A server that was lost before its first write leaves an empty log.
         let begin = (logged == 0).then(|| RunStarted::new(key.id.clone(), run.id.clone()).into());
@@ -49,7 +44,7 @@ impl ThreadRuns {
         let last = run.detached.then(|| EventBatch {
             lease: lease.clone(),
             first: logged + 1,
-            events: added.iter().map(|event| serde_json::to_string(event).unwrap_or_default()).collect(),
+            events: added.iter().map(to_line).collect(),
             times: vec![now().abs_diff(run.started_at); added.len()],
         });
         let failure = RunFailure { code: Some(SERVER_LOST.to_owned()), message: MESSAGE.to_owned() };
@@ -71,28 +66,5 @@ impl ThreadRuns {
         self.store.call("finish", |store| store.finish(lease, &end)).await?;
         self.publish(key, ThreadChange::Ended);
         Ok(())
-    }
-
-    async fn replay(
-        &self,
-        owner: &str,
-        run: &RunRecord,
-        thread: &LoadedThread,
-    ) -> Result<(TranscriptChanges, u64), StoreError> {
-        let state = thread.state.as_ref().map_or_else(|| serde_json::json!({}), |(_, state)| state.clone());
-        let mut transcript = Transcript::new(thread.branch.messages().clone(), state);
-        let mut logged = 0;
-        while run.detached
-            && let Some(page) =
-                self.store.call("events", |store| store.events(owner, run.number, logged, PAGE_BYTES)).await?
-            && !page.events.is_empty()
-        {
-            logged += page.events.len() as u64;
-            // A mark is not an event.
-            for event in page.events.iter().filter_map(|line| serde_json::from_str::<Event>(line).ok()) {
-                transcript.apply(&event);
-            }
-        }
-        Ok((transcript.into_changes(), logged))
     }
 }

@@ -1,0 +1,101 @@
+//! Reads the log of a lost run, and applies it to the conversation that the run began with.
+
+use serde_json::{Value, json};
+
+use super::{guard::Guard, transcript::Transcript};
+use crate::run::{conversation::branch::LoadedThread, log::mark::LogMark, thread_runs::ThreadRuns};
+use crate::{
+    protocol::{Event, RunAgentInput},
+    store::{RunRecord, StoreError, ThreadKey},
+};
+
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// A run's log, applied to the conversation that the run began with.
+pub(crate) struct LogReplay {
+    pub(crate) guard: Guard,
+    /// After all events, as clients have the conversation.
+    pub(crate) seen: Transcript,
+    /// After the last mark.
+    pub(crate) kept: Transcript,
+    /// The events since then.
+    unmarked: Vec<Event>,
+    pub(crate) marks: Vec<Value>,
+    pub(crate) lines: u64,
+    pub(crate) bytes: u64,
+    pub(crate) has_started: bool,
+    pub(crate) is_handed_over: bool,
+    /// How often the run was continued, and how many of these times because its server was lost.
+    pub(crate) attempt: u32,
+    pub(crate) lost: u32,
+}
+
+impl LogReplay {
+    /// Reads the log. That of a run that is not detached is empty.
+    pub(crate) async fn read(
+        threads: &ThreadRuns,
+        key: &ThreadKey,
+        run: &RunRecord,
+        thread: &LoadedThread,
+    ) -> Result<Self, StoreError> {
+        let state = thread.state.as_ref().map_or_else(|| json!({}), |(_, state)| state.clone());
+        let messages = thread.branch.messages().clone();
+        let seen = Transcript::new(messages.clone(), state);
+        let mut replay = Self {
+            guard: Guard::new(&RunAgentInput::new(key.id.clone(), run.id.clone(), messages)),
+            kept: seen.clone(),
+            unmarked: Vec::new(),
+            seen,
+            marks: Vec::new(),
+            lines: 0,
+            bytes: 0,
+            has_started: false,
+            is_handed_over: false,
+            attempt: 0,
+            lost: 0,
+        };
+        while run.detached {
+            let after = replay.lines;
+            let page =
+                threads.store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES)).await?;
+            let Some(page) = page.filter(|page| !page.events.is_empty()) else { break };
+            page.events.iter().for_each(|line| replay.apply_line(line));
+        }
+        Ok(replay)
+    }
+
+    fn apply_line(&mut self, line: &str) {
+        self.lines += 1;
+        self.bytes += line.len() as u64;
+        self.is_handed_over = false;
+        match LogMark::from_line(line) {
+            Some(LogMark::HandedOver) => self.is_handed_over = true,
+            Some(LogMark::Agent(mark)) => {
+                self.marks.push(mark);
+                self.keep();
+            }
+            Some(LogMark::Continued { attempt, lost }) => {
+                (self.attempt, self.lost) = (attempt, lost);
+                self.keep();
+            }
+            None => match serde_json::from_str(line) {
+                Ok(Event::RunStarted(_)) => self.has_started = true,
+                Ok(event) => self.apply(event),
+                Err(error) => tracing::warn!(%error, "left out a line of a log that is no event"),
+            },
+        }
+    }
+
+    /// The events of a log have passed a guard before.
+    fn apply(&mut self, event: Event) {
+        self.seen.apply(&event);
+        self.unmarked.push(event.clone());
+        if let Err(violation) = self.guard.admit(event, &mut Vec::new()) {
+            tracing::warn!(%violation, "an event of a log is not legal");
+        }
+    }
+
+    fn keep(&mut self) {
+        self.unmarked.drain(..).for_each(|event| self.kept.apply(&event));
+    }
+}
