@@ -54,14 +54,16 @@ impl LogReplay {
             attempt: 0,
             lost: 0,
         };
-        while run.detached {
+        if !run.detached {
+            return Ok(replay);
+        }
+        loop {
             let after = replay.lines;
             let page =
                 threads.store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES)).await?;
-            let Some(page) = page.filter(|page| !page.events.is_empty()) else { break };
+            let Some(page) = page.filter(|page| !page.events.is_empty()) else { return Ok(replay) };
             page.events.iter().for_each(|line| replay.apply_line(line));
         }
-        Ok(replay)
     }
 
     fn apply_line(&mut self, line: &str) {
