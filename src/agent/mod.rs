@@ -69,6 +69,12 @@ pub trait Agent: Send + Sync + 'static {
     fn can_continue(&self) -> bool {
         false
     }
+
+    /// Returns whether its runs change nothing outside their conversation. The task of such a subagent is given again when
+    /// its server was lost meanwhile. False by default.
+    fn is_repeatable(&self) -> bool {
+        false
+    }
 }
 
 impl<F> Agent for F
@@ -95,6 +101,10 @@ impl Agent for Arc<dyn Agent> {
 
     fn can_continue(&self) -> bool {
         (**self).can_continue()
+    }
+
+    fn is_repeatable(&self) -> bool {
+        (**self).is_repeatable()
     }
 }
 

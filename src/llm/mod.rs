@@ -15,7 +15,7 @@ mod options;
 mod providers;
 mod transport;
 
-pub use agent::LlmAgent;
+pub use agent::{LlmAgent, UnknownOutcome};
 pub use call_trace::CallTrace;
 pub use context::{ContextOptions, ContextPolicy};
 pub use known_models::{

@@ -350,6 +350,8 @@ pub struct RunRecord {
     pub usage: Vec<TokenUsage>,
     /// The failure of a failed run.
     pub failure: Option<RunFailure>,
+    /// How often another process has taken it over, to go on with it or to close it.
+    pub takeovers: u64,
 }
 
 impl RunRecord {
@@ -368,6 +370,7 @@ impl RunRecord {
             events: 0,
             usage: Vec::new(),
             failure: None,
+            takeovers: 0,
         }
     }
 }

@@ -136,6 +136,7 @@ pub(super) fn run(row: &impl DbRow) -> StoreResult<RunRecord> {
         events: count(row, if status == RunStatus::Running { "logged" } else { "events" })?,
         usage: list(row, "usage")?,
         failure: json(row, "failure")?,
+        takeovers: count(row, "takeovers")?,
     })
 }
 

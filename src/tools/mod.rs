@@ -47,6 +47,6 @@ pub use self::{
 };
 pub(crate) use self::{
     call_digest::call_digest,
-    question::CallAnswers,
+    question::{CallAnswers, PersonsAnswer},
     session::{ToolEvents, ToolSession},
 };

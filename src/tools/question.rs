@@ -107,7 +107,7 @@ pub(crate) struct CallAnswers {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum PersonsAnswer {
+pub(crate) enum PersonsAnswer {
     Resolved(Value),
     Cancelled,
 }
@@ -147,12 +147,16 @@ impl CallAnswers {
         entries.iter().filter(|entry| parse_id(&entry.interrupt_id, &bound).is_some()).collect()
     }
 
+    pub(crate) fn take(&mut self, key: &str) -> Option<PersonsAnswer> {
+        self.answers.shift_remove(key)
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&PersonsAnswer> {
         self.answers.get(key)
     }
 
     /// Fails if the earlier answers are longer than [`MAX_CARRIED_BYTES`].
-    pub(super) fn interrupt(&self, key: &str, question: Question, call: &ToolCallId) -> Result<Interrupt, ToolError> {
+    pub(crate) fn interrupt(&self, key: &str, question: Question, call: &ToolCallId) -> Result<Interrupt, ToolError> {
         let (key, bound) = (utf8_percent_encode(key, NON_ALPHANUMERIC), &self.call);
         let id: InterruptId = if self.edited.is_none() && self.answers.is_empty() {
             format!("{ID_PREFIX}{key}:{bound}").into()

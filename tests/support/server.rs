@@ -50,9 +50,11 @@ impl Process {
         let url_after = |line: &str, text: &str| {
             line.split(text).nth(1).map(|rest| rest.split(['"', ' ', '\n']).next().unwrap().to_owned())
         };
+        let mut starting = String::new();
         while !line.contains("listening on ") {
             line.clear();
-            assert_ne!(log.read_line(&mut line).unwrap(), 0, "the server ended");
+            assert_ne!(log.read_line(&mut line).unwrap(), 0, "the server ended: {starting}");
+            starting.push_str(&line);
             metrics_url = metrics_url.or(url_after(&line, "serving metrics on "));
         }
         let url = url_after(&line, "listening on ").unwrap();

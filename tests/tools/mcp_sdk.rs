@@ -7,7 +7,7 @@ use agui_server::{
     agent::Principal,
     protocol::{Event, MessageContent},
     tools::{
-        Approval, ApprovalRule, CallerHeader, CallerValue, ToolContext, ToolError, Toolbox,
+        Approval, ApprovalRule, CallerHeader, CallerValue, Repeat, ToolContext, ToolError, Toolbox,
         mcp::{McpApproval, McpServer, McpServerOptions},
     },
 };
@@ -274,6 +274,17 @@ async fn the_servers_annotations_decide_on_approval_if_the_configuration_says_so
     assert_eq!(approval("headers"), Approval::NotNeeded);
     assert_eq!(approval("book"), Approval::Needed, "it has no annotations");
     assert_eq!(approval("steps"), Approval::NotNeeded);
+}
+
+#[tokio::test]
+async fn the_servers_annotations_say_whether_a_call_may_run_again_unless_the_configuration_does() {
+    let repeat = async |name: &str, configured: Option<Repeat>| {
+        let mcp = McpFixture::node(&sdk_script(), &["stdio"], |options| options.repeat = configured).ready().await;
+        mcp.tool(name).tool.repeat(&Default::default())
+    };
+    assert_eq!(repeat("headers", None).await, Repeat::Safe);
+    assert_eq!(repeat("book", None).await, Repeat::Never, "it has no annotations");
+    assert_eq!(repeat("book", Some(Repeat::Keyed)).await, Repeat::Keyed);
 }
 
 #[tokio::test]

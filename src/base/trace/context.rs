@@ -39,8 +39,13 @@ impl TraceContext {
     pub fn of_headers(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(TRACEPARENT).iter();
         let parent = values.next().filter(|_| values.next().is_none())?;
-        let (trace_id, span_id, flags) = parse_parent(parent.to_str().ok()?.trim())?;
-        Some(Self { trace_id, span_id, flags, state: read_state(headers).unwrap_or_default() })
+        let context = Self::of_traceparent(parent.to_str().ok()?.trim())?;
+        Some(Self { state: read_state(headers).unwrap_or_default(), ..context })
+    }
+
+    pub(crate) fn of_traceparent(parent: &str) -> Option<Self> {
+        let (trace_id, span_id, flags) = parse_parent(parent)?;
+        Some(Self { trace_id, span_id, flags, state: String::new() })
     }
 
     /// The id of the trace, as 32 hexadecimal digits.

@@ -33,6 +33,9 @@ pub(super) struct RunJson {
     usage: Vec<TokenUsage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<RunFailure>,
+    /// How often another server has taken the run over, to go on with it or to close it.
+    #[serde(skip_serializing_if = "is_zero")]
+    takeovers: u64,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -75,6 +78,10 @@ pub(crate) async fn cancel(
     })
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 fn cancellation_status() -> ObjectBuilder {
     text_of(["cancelling"].into_iter().chain(RunStatus::ALL.map(RunStatus::as_str)))
 }
@@ -91,6 +98,7 @@ impl From<RunRecord> for RunJson {
             events: run.events,
             usage: run.usage,
             error: run.failure,
+            takeovers: run.takeovers,
         }
     }
 }

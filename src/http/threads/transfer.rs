@@ -256,6 +256,7 @@ impl ExportedRun {
             events: self.events,
             usage: self.usage,
             failure: self.error,
+            takeovers: 0,
         };
         let Self { head, state, interrupts, answered, .. } = self;
         Ok(CopiedRun { record, head, state, interrupts, answered })

@@ -146,6 +146,11 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
             meter.end_with(ToolOutcome::Refused, &content);
             stream::iter([CallOutcome::Result(result_of(call)(content, true))]).boxed()
         }
+        CallAction::Known(text) => {
+            let content = MessageContent::from(text);
+            meter.end_with(ToolOutcome::Ok, &content);
+            stream::iter([CallOutcome::Result(result_of(call)(content, false))]).boxed()
+        }
         CallAction::State(arguments) => {
             let (content, failed) = match update_state(context.session, &arguments) {
                 Ok(()) => ("The state was updated.".into(), false),

@@ -13,6 +13,7 @@ use super::{
     catalog::ToolCatalog,
     plan::{PendingCall, TurnPlan},
     review::NextStep,
+    settings::Settings,
 };
 use crate::{
     agent::RunContext,
@@ -79,13 +80,13 @@ impl EarlierTurns {
         decided: Vec<(ToolCall, CallDecision)>,
         messages: &[Message],
         catalog: &ToolCatalog,
-        max_calls: usize,
+        settings: &Settings,
     ) -> TurnPlan {
         let mut plan = TurnPlan::of_decisions(decided, catalog).await;
         if self.steps > 0 {
-            plan.add_turn(&history::open_calls(messages), catalog, max_calls).await;
+            plan.add_turn(&history::open_calls(messages), catalog, settings.max_calls_per_turn).await;
         }
-        plan.fail_started(&self.started);
+        plan.stop_started(&self.started, settings.unknown_outcome);
         plan
     }
 }

@@ -23,9 +23,11 @@ mod subagent;
 mod tool_meter;
 mod truncation;
 mod turns;
+mod unknown_outcome;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+pub use self::unknown_outcome::UnknownOutcome;
 use self::{response::ResponseFormat, settings::Settings, subagent::Subagent};
 use super::{
     context::{ContextOptions, FittedModel},
@@ -36,7 +38,7 @@ use super::{
 use crate::{
     agent::{Agent, EventStream, RunContext, app_request, event_stream},
     protocol::{AgentCapabilities, JsonObject, RunAgentInput},
-    tools::{Tool, Toolbox},
+    tools::{OfferedTool, Repeat, Tool, Toolbox},
 };
 
 /// Answers runs with a language model and tools.
@@ -81,6 +83,7 @@ impl LlmAgent {
             max_calls_per_turn: 32,
             parallel_tools: 8,
             tool_timeout: Duration::from_secs(60),
+            unknown_outcome: UnknownOutcome::Tell,
         }))
     }
 
@@ -183,6 +186,11 @@ impl LlmAgent {
         self.set(|settings| settings.tool_timeout = time)
     }
 
+    /// Sets what happens to a call whose server was lost while it ran, when the run goes on.
+    pub fn unknown_outcome(self, policy: UnknownOutcome) -> Self {
+        self.set(|settings| settings.unknown_outcome = policy)
+    }
+
     fn set(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(&mut self.0));
         self
@@ -205,6 +213,12 @@ impl Agent for LlmAgent {
     /// After its last complete answer or result of a tool.
     fn can_continue(&self) -> bool {
         true
+    }
+
+    /// If all its tools are safe to repeat.
+    fn is_repeatable(&self) -> bool {
+        let is_safe = |tool: &OfferedTool| tool.tool.repeat(&JsonObject::new()) == Repeat::Safe;
+        self.0.tools.tools().iter().all(is_safe) && self.0.subagents.iter().all(|it| it.agent.is_repeatable())
     }
 }
 

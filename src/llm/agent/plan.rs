@@ -9,16 +9,13 @@ use super::{
     catalog::{ToolCatalog, ToolOwner},
     complete_answer::CallOfTurn,
     subagent::SubagentTask,
+    unknown_outcome::{self, UnknownOutcome},
 };
 use crate::{
     llm::call_content::bounded,
     protocol::{Interrupt, JsonObject, MessageId, ToolCall, ToolCallId},
     tools::{Approval, CallAnswers, OfferedTool, Repeat},
 };
-
-/// The result of a call that had begun when its server was lost, and that must not run twice.
-const UNKNOWN_OUTCOME: &str = "Error: the server was lost while this call ran. Whether it took effect is \
-                                          unknown. Check that before you call the tool again.";
 
 /// The longest part of an unknown tool's name that the model is told, in characters.
 const MAX_NAME_CHARS: usize = 80;
@@ -47,6 +44,8 @@ pub(super) struct PendingCall {
 pub(super) enum CallAction {
     /// The call fails with this text.
     Immediate(String),
+    /// A person has told the result.
+    Known(String),
     Tool(Box<ToolAction>),
     State(String),
     Task(SubagentTask),
@@ -55,16 +54,16 @@ pub(super) enum CallAction {
 impl CallAction {
     fn runs_once(&self) -> bool {
         match self {
-            Self::Immediate(_) | Self::State(_) => false,
+            Self::Immediate(_) | Self::Known(_) | Self::State(_) => false,
             Self::Tool(action) => action.tool.tool.repeat(&action.arguments) == Repeat::Never,
-            Self::Task(_) => true,
+            Self::Task(task) => !task.is_repeatable(),
         }
     }
 
     /// The arguments as an attribute of a span; `None` for calls that are not run.
     pub(super) fn arguments(&self) -> Option<String> {
         let arguments = match self {
-            Self::Immediate(_) => return None,
+            Self::Immediate(_) | Self::Known(_) => return None,
             Self::Tool(action) => serde_json::to_string(&action.arguments).unwrap_or_default(),
             Self::State(arguments) => arguments.clone(),
             Self::Task(task) => json!({ "task": task.text }).to_string(),
@@ -112,11 +111,22 @@ impl TurnPlan {
         }
     }
 
-    /// Fails the calls that a lost server has started: only calls that must not run twice are known to have started.
-    pub(super) fn fail_started(&mut self, started: &HashSet<ToolCallId>) {
-        for call in self.calls.iter_mut().filter(|call| started.contains(&call.call)) {
-            call.action = CallAction::Immediate(UNKNOWN_OUTCOME.to_owned());
+    /// Stops the calls that a lost server has started: only calls that must not run twice are known to have started.
+    pub(super) fn stop_started(&mut self, started: &HashSet<ToolCallId>, policy: UnknownOutcome) {
+        for mut call in self.calls.extract_if(.., |call| started.contains(&call.call)).collect::<Vec<_>>() {
+            let question = match &call.action {
+                CallAction::Tool(action) if policy == UnknownOutcome::Ask => {
+                    unknown_outcome::question(&call.call, &call.name, &action.arguments, &action.answers)
+                }
+                _ => None,
+            };
+            if let Some(question) = question {
+                self.interrupts.push(question);
+                continue;
+            }
+            call.action = CallAction::Immediate(unknown_outcome::UNKNOWN.to_owned());
             call.runs_once = false;
+            self.calls.push(call);
         }
     }
 
@@ -132,7 +142,7 @@ impl TurnPlan {
     pub(super) async fn of_decisions(decided: Vec<(ToolCall, CallDecision)>, catalog: &ToolCatalog) -> Self {
         let mut plan = Self::default();
         for (call, decision) in decided {
-            let (answers, edited) = match decision {
+            let (mut answers, edited) = match decision {
                 CallDecision::Declined(why) => {
                     plan.fail(&call, catalog, why);
                     continue;
@@ -140,10 +150,14 @@ impl TurnPlan {
                 CallDecision::Approved { edited } => (CallAnswers::none(&call, edited.clone()), edited),
                 CallDecision::Answered(answers) => (answers.clone(), answers.edited),
             };
-            let action = approved_action(&call, answers, catalog).await;
+            let action = match unknown_outcome::take_answer(&mut answers) {
+                Some(Ok(result)) => CallAction::Known(result),
+                Some(Err(problem)) => CallAction::Immediate(problem),
+                None => approved_action(&call, answers, catalog).await,
+            };
             let tool = catalog.metric_name(&call.function.name);
             // A person has agreed to one call, not to two.
-            let runs_once = !matches!(action, CallAction::Immediate(_));
+            let runs_once = !matches!(action, CallAction::Immediate(_) | CallAction::Known(_));
             plan.calls.push(PendingCall { call: call.id, name: call.function.name, tool, edited, action, runs_once });
         }
         plan

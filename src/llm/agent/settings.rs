@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{response::ResponseFormat, subagent::Subagent};
+use super::{response::ResponseFormat, subagent::Subagent, unknown_outcome::UnknownOutcome};
 use crate::{
     agent::RunContext,
     llm::{context::FittedModel, model::Model, options::ToolChoice},
@@ -32,6 +32,7 @@ pub(super) struct Settings {
     pub(super) max_calls_per_turn: usize,
     pub(super) parallel_tools: usize,
     pub(super) tool_timeout: Duration,
+    pub(super) unknown_outcome: UnknownOutcome,
 }
 
 impl Settings {

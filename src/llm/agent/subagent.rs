@@ -71,6 +71,10 @@ impl SubagentTask {
         }
     }
 
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.subagent.agent.is_repeatable()
+    }
+
     /// `input` has no messages. `cx` is that of the call.
     pub(super) fn run(self, input: RunAgentInput, cx: RunContext) -> impl Stream<Item = TaskItem> + Send {
         let scope = begin_agent(cx.trace(), &self.subagent.name, cx.thread_id().as_str(), cx.run_id().as_str());

@@ -56,7 +56,7 @@ pub(super) fn turns(
         let session = ToolSession::new(cx.clone(), input.state_or_empty());
         let call_context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
         let mut earlier = EarlierAnswers::new(history::call_ids(&messages));
-        let plan = earlier_turns.plan(prior.decided, &messages, &catalog, settings.max_calls_per_turn).await;
+        let plan = earlier_turns.plan(prior.decided, &messages, &catalog, &settings).await;
         let mut turns = RunTurns::new(&settings, &input, &cx, &catalog, instructions, messages, plan);
         turns.steps = earlier_turns.steps;
         let mut events = Vec::new();

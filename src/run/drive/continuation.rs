@@ -28,7 +28,7 @@ use crate::run::{
     turn::{active::ActiveRun, quota::Slot},
 };
 use crate::{
-    agent::{Continuation, Forwarded, Principal, RunJournal},
+    agent::{Continuation, Principal, RunJournal},
     protocol::{
         Event,
         event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot},
@@ -149,13 +149,14 @@ impl Runs {
         let max_run_bytes = threads.options.max_run_bytes;
         let log = LiveLog::new(lease.clone(), request_bytes + bytes, max_run_bytes).continued(elapsed, lines);
         let log = Arc::new(log);
+        let forwarded = request.forwarded();
         let mut input = request.into_input(key.id.clone(), record.id.clone(), replay.kept.messages());
         input.state = Some(replay.kept.state().clone());
         let continuation = Continuation { attempt: replay.attempt, marks: replay.marks };
         let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
         let max = threads.options.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
-        let caller = RunCaller { slot, agent, principal, forwarded: Forwarded::default() };
+        let caller = RunCaller { slot, agent, principal, forwarded };
         let mut run = self.create_run(caller, input, limits, thread.branch.client_claims(), Some(journal));
         run.skip_start();
         let turn = threads.queue.enter_first(key, &record.id);

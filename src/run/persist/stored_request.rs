@@ -6,7 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::agent::Principal;
+use crate::agent::{Forwarded, Principal, TraceContext};
 use crate::protocol::{Context, Messages, ResumeEntry, RunAgentInput, RunId, ThreadId, ToolDefinition};
 use crate::run::conversation::{
     plan::{ClientInput, Plan},
@@ -34,6 +34,9 @@ pub(crate) struct StoredRequest<'a> {
     pub(crate) adds_state: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     principal: Option<StoredPrincipal<'a>>,
+    /// The place of the request in a trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
 }
 
 /// The caller, without the id, which is the owner of the thread.
@@ -45,8 +48,7 @@ struct StoredPrincipal<'a> {
 }
 
 impl<'a> StoredRequest<'a> {
-    /// `principal` is stored for the server that continues the run.
-    pub(crate) fn new(client: &'a ClientInput, plan: &'a Plan, principal: Option<&'a Principal>) -> Self {
+    pub(crate) fn new(client: &'a ClientInput, plan: &'a Plan) -> Self {
         let RunAgentInput { protocol_version, parent_run_id, tools, context, forwarded_props, .. } = &client.rest;
         let resume = match &plan.resume {
             ResumeDecision::Proceed(answers) => &answers[..],
@@ -60,11 +62,18 @@ impl<'a> StoredRequest<'a> {
             forwarded_props: forwarded_props.as_ref().map(Cow::Borrowed),
             resume: Cow::Borrowed(resume),
             adds_state: plan.lacks_state(client),
-            principal: principal.map(|principal| StoredPrincipal {
-                name: Cow::Borrowed(principal.name()),
-                claims: principal.claims().map(Cow::Borrowed),
-            }),
+            principal: None,
+            traceparent: None,
         }
+    }
+
+    /// Adds what the server has to know that continues the run.
+    pub(crate) fn with_caller(self, principal: Option<&'a Principal>, trace: Option<&TraceContext>) -> Self {
+        let principal = principal.map(|principal| StoredPrincipal {
+            name: Cow::Borrowed(principal.name()),
+            claims: principal.claims().map(Cow::Borrowed),
+        });
+        Self { principal, traceparent: trace.map(TraceContext::traceparent), ..self }
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -85,6 +94,12 @@ impl<'a> StoredRequest<'a> {
         let source = owner.strip_suffix(&*stored.name)?.strip_suffix(':')?;
         let principal = Principal::new(source, &stored.name);
         Some(principal.with_claims(stored.claims.as_deref().cloned().unwrap_or_default()))
+    }
+
+    /// Returns the place of the first request in a trace, for the spans of the run that goes on.
+    pub(crate) fn forwarded(&self) -> Forwarded {
+        let trace = self.traceparent.as_deref().and_then(TraceContext::of_traceparent);
+        Forwarded::default().with_trace(trace.map(Arc::new))
     }
 
     /// Returns the agent's input, without a state.

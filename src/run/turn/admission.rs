@@ -23,7 +23,7 @@ use crate::run::{
     thread_runs::ThreadRuns,
 };
 use crate::{
-    agent::Principal,
+    agent::{Principal, TraceContext},
     protocol::{Interrupt, RunAgentInput, RunId},
     store::{
         BeginOutcome, Lease, LostRun, NewRun, RunEnd, RunRecord, RunStatus, SharedStore, StoreError, ThreadKey,
@@ -138,10 +138,11 @@ impl ThreadRuns {
         let (deadline, asked_at) = (Instant::now() + self.options.queue_timeout, now());
         let [mut poll, longest] = POLL_BACKOFF;
         let loaded = self.cache.take(&key);
-        let RunCaller { slot, agent, principal, .. } = caller;
-        let (threads, agent, principal) = (self.clone(), agent.clone(), principal.clone());
-        let detached = slot.detached.is_some();
-        let mut attempt = Box::new(BeginAttempt { threads, key, turn, agent, principal, detached, client, loaded });
+        let RunCaller { slot, agent, principal, forwarded } = caller;
+        let (agent, principal, trace) = (agent.clone(), principal.clone(), forwarded.trace().cloned());
+        let (threads, detached) = (self.clone(), slot.detached.is_some());
+        let mut attempt =
+            Box::new(BeginAttempt { threads, key, turn, agent, principal, trace, detached, client, loaded });
         loop {
             // The attempt completes even if the client leaves, because a run that was begun has to be ended.
             let (same, run, lost) = match CompleteOnDrop::new(attempt.begin()).await? {
@@ -216,6 +217,8 @@ struct BeginAttempt {
     turn: TurnGuard,
     agent: AgentEntry,
     principal: Option<Principal>,
+    /// The place of the request in a trace.
+    trace: Option<Arc<TraceContext>>,
     detached: bool,
     client: ClientInput,
     /// The thread as it was last read; `None` if it is assumed to be new.
@@ -240,9 +243,11 @@ impl BeginAttempt {
                 }
             };
             let request = self.detached.then(|| {
-                // Another server needs to know who called, if it is to go on with the run.
-                let principal = self.principal.as_ref().filter(|_| self.agent.agent.can_continue());
-                StoredRequest::new(&self.client, &plan, principal).to_json()
+                let request = StoredRequest::new(&self.client, &plan);
+                match self.agent.agent.can_continue() {
+                    true => request.with_caller(self.principal.as_ref(), self.trace.as_deref()).to_json(),
+                    false => request.to_json(),
+                }
             });
             match self.begin_with(&plan, request.as_deref()).await? {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {

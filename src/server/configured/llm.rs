@@ -49,5 +49,5 @@ pub(super) fn with_options(
     if let Some(seconds) = options.tool_timeout_secs {
         agent = agent.tool_timeout(Duration::from_secs(seconds));
     }
-    Ok(agent)
+    Ok(agent.unknown_outcome(options.unknown_outcome))
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{
     agent::builtin::{RemoteOptions, ReplayOptions},
-    llm::{ContextPolicy, ModelOptions, OpenAiApi, ToolChoice},
+    llm::{ContextPolicy, ModelOptions, OpenAiApi, ToolChoice, UnknownOutcome},
     protocol::JsonObject,
     run::OnDisconnect,
 };
@@ -207,6 +207,9 @@ pub(crate) struct LlmOptions {
     /// The number of tool calls of one turn that run at the same time. Default: 8.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub(crate) parallel_tools: Option<usize>,
+    /// What happens to a call that may have taken effect when its server was lost, and that must not run twice: `tell` (the
+    /// model learns that the outcome is unknown) or `ask` (a person is asked). Default: `tell`.
+    pub(crate) unknown_outcome: UnknownOutcome,
     /// The model's context window, and the treatment of a conversation that is too long for it.
     pub(crate) context: Option<ContextConfig>,
 }

@@ -23,6 +23,7 @@ pub(super) async fn a_lost_run_is_taken_over_once(store: DynStore) {
     }
     let [new] = &taken[..] else { panic!("{taken:?}") };
     assert_eq!(Lease { holder: old.holder.clone(), ..new.clone() }, old, "the lease is of the same run");
+    assert_eq!(record(&store, "t", "r").await.takeovers, 1);
     assert_eq!(store.take_over(&old, "here", UNTIL + 1, UNTIL + 2).await.unwrap(), None);
     assert_eq!(
         store.take_over(new, &new.holder, NOW + 1, UNTIL).await.unwrap(),

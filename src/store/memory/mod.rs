@@ -304,6 +304,9 @@ impl Store for MemoryStore {
         let Some(entry) = tables.leased(lost).filter(|_| *lost.holder != *holder) else { return Ok(None) };
         let lease = Lease { holder: holder.into(), ..lost.clone() };
         entry.lease = Some(lease.clone());
+        if let Some(run) = tables.run_mut(lease.run) {
+            run.record.takeovers += 1;
+        }
         Ok(Some(lease))
     }
 }

@@ -61,8 +61,11 @@ const LOST: &str = "
     SELECT owner, id, run_id, number, run, holder FROM agui_threads WHERE lease_until < $1 ORDER BY lease_until LIMIT $2";
 
 const TAKE_OVER: &str = "
-    UPDATE agui_threads SET holder = $4, lease_until = $6
-    WHERE number = $1 AND run = $2 AND holder = $3 AND lease_until < $5 RETURNING number";
+    WITH taken AS (
+        UPDATE agui_threads SET holder = $4, lease_until = $6
+        WHERE number = $1 AND run = $2 AND holder = $3 AND lease_until < $5 RETURNING run
+    )
+    UPDATE agui_runs SET takeovers = takeovers + 1 FROM taken WHERE number = taken.run RETURNING number";
 
 const CANCEL_REQUESTS: &str = "SELECT run FROM agui_threads WHERE lease_until IS NOT NULL AND holder = $1 AND cancel";
 

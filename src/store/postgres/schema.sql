@@ -85,6 +85,7 @@ CREATE TABLE agui_runs (
     events BIGINT NOT NULL,             -- the number of events of an ended run
     usage TEXT,                         -- JSON, NULL if empty
     failure TEXT,                       -- JSON, NULL if empty
+    takeovers BIGINT NOT NULL DEFAULT 0, -- how often another server has taken it over
     has_log BOOLEAN NOT NULL,           -- whether it has ended, and its log or its row of agui_run_starts is stored
     UNIQUE (thread, id)
 );

@@ -70,6 +70,7 @@ const LOST: &str =
     "SELECT owner, id, run_id, number, run, holder FROM agui_threads WHERE holder <> ? ORDER BY run LIMIT ?";
 const TAKE_OVER: &str = "
     UPDATE agui_threads SET holder = :new WHERE number = :thread AND run = :run AND holder = :holder AND holder <> :new";
+const COUNT_TAKEOVER: &str = "UPDATE agui_runs SET takeovers = takeovers + 1 WHERE number = ?";
 
 /// Keeps threads in an SQLite file. Creates its tables, whose names start with `agui_`, if they are missing.
 ///
@@ -281,7 +282,11 @@ impl Store for SqliteStore {
             let params = named_params! {
                 ":thread": lost.thread, ":run": lost.run, ":holder": lost.holder, ":new": new.holder,
             };
-            Ok((tx.execute(TAKE_OVER, params)? > 0).then(|| new.clone()))
+            if tx.execute(TAKE_OVER, params)? == 0 {
+                return Ok(None);
+            }
+            tx.execute(COUNT_TAKEOVER, [lost.run])?;
+            Ok(Some(new.clone()))
         };
         self.writer.write(take_over).await
     }

@@ -70,6 +70,7 @@ CREATE TABLE agui_runs (
     events INTEGER NOT NULL,        -- the number of events of an ended run
     usage TEXT,                     -- JSON, NULL if empty
     failure TEXT,                   -- JSON, NULL if empty
+    takeovers INTEGER NOT NULL DEFAULT 0, -- how often another process has taken it over
     has_log INTEGER NOT NULL,       -- 1: it has ended, and its log or its row of agui_run_starts is stored
     UNIQUE (thread, id)
 );

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{annotations::McpApproval, oauth::OAuthOptions};
 use crate::base::units;
 use crate::tools::{
-    CallerHeader,
+    CallerHeader, Repeat,
     caller_headers::CallerHeaders,
     options::{HeaderSource, InvalidOption, check_not_zero, env_value, header_map},
 };
@@ -69,6 +69,9 @@ pub struct McpServerOptions {
     /// `resources/read` or `prompts/get`.
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<McpApproval>"))]
     pub approval_of: IndexMap<String, McpApproval>,
+    /// Whether calls may run again after their server was lost: `safe`, `keyed` (the MCP server knows
+    /// `_meta.idempotencyKey`) or `never`. Default: by the annotations of each tool.
+    pub repeat: Option<Repeat>,
     /// The time limit of a call. It begins again when the server reports progress.
     #[serde(rename = "timeout_secs", deserialize_with = "units::seconds")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds", range(min = 1)))]
@@ -105,6 +108,7 @@ impl Default for McpServerOptions {
             prefix: String::new(),
             approval: McpApproval::default(),
             approval_of: IndexMap::new(),
+            repeat: None,
             timeout: TIMEOUT,
             max_timeout: MAX_TIMEOUT,
             max_result_bytes: MAX_RESULT_BYTES,

@@ -103,7 +103,7 @@ impl Tool for McpTool {
     }
 
     fn repeat(&self, _: &JsonObject) -> Repeat {
-        self.effects.repeat()
+        self.caller.options.repeat.unwrap_or_else(|| self.effects.repeat())
     }
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {

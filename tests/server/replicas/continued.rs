@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path, time::Instant};
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
@@ -75,7 +76,7 @@ fn stop() -> Value {
             "usage": { "prompt_tokens": 10, "completion_tokens": 2, "total_tokens": 12 } })
 }
 
-fn answer(content: &str) -> Answer {
+fn answer_of_text(content: &str) -> Answer {
     Answer::openai(&[text(content), stop()])
 }
 
@@ -123,7 +124,9 @@ async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopp
     provider.answer(Answer::openai(&[text("I look."), answer_of_calls(&["read"])]));
     provider.answer(Answer::new(200, ["twelve"]).header("content-type", "text/plain"));
     provider.answer(half("There are tw"));
-    let mut started = server.run(&ask_detached("r", "how many?")).await;
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let request = server.request(Method::POST, "/send-message").header("traceparent", trace);
+    let mut started = Stream::of(request.json(&ask_detached("r", "how many?")).send().await.unwrap()).await;
     let mut seen = Vec::new();
     while !seen.last().is_some_and(|it: &Received| it.event["delta"] == "There are tw") {
         seen.push(started.next().await.unwrap());
@@ -131,7 +134,7 @@ async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopp
     terminate(server);
     assert!(started.next_or_cut().await.is_err(), "the client has to reconnect");
 
-    provider.answer(answer("There are twelve."));
+    provider.answer(answer_of_text("There are twelve."));
     let server = start(folder.path(), &config);
     let thread = server.until_status("finished").await;
     assert_eq!(
@@ -162,6 +165,8 @@ async fn a_model_goes_on_after_its_last_complete_answer_when_its_server_is_stopp
     assert_eq!(thread["runs"][0]["events"], all.last().unwrap().number.unwrap());
     let asked: Vec<_> = provider.requests().iter().map(|it| it.path.clone()).collect();
     assert_eq!(asked, ["/chat/completions", "/read", "/chat/completions", "/chat/completions"]);
+    let traced = provider.requests().iter().filter(|it| it.headers["traceparent"].to_str().unwrap() == trace).count();
+    assert_eq!(traced, 4, "the run that goes on is in the trace of its request");
     let again = &provider.requests()[3].body["messages"];
     assert_eq!(again[2]["content"], "twelve", "{again}");
     assert_eq!(again.as_array().unwrap().len(), 3);
@@ -184,7 +189,7 @@ async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_r
     for _ in 0..2 {
         provider.answer(Answer::new(200, ["done"]).header("content-type", "text/plain"));
     }
-    provider.answer(answer("Two are done."));
+    provider.answer(answer_of_text("Two are done."));
     let server = start(folder.path(), &config);
     let thread = server.until_status("finished").await;
     let requests = provider.requests();
@@ -204,6 +209,97 @@ async fn of_three_calls_that_a_killed_server_ran_only_the_one_that_must_not_be_r
     let all = server.follow("r", 0).await.rest().await;
     assert_eq!(continued(&all), [&json!({ "attempt": 1, "cause": "server_lost" })]);
     assert_eq!(all.iter().filter(|it| it.name() == "TOOL_CALL_RESULT").count(), 3);
+}
+
+/// Starts a run that calls `send`, and kills the server meanwhile. Returns the run's question after the restart.
+async fn asked_about_send(folder: &Path, provider: &Provider) -> (Replica, Value) {
+    let config = config(&provider.url()).replace("model = \"m\"", "model = \"m\"\nunknown_outcome = \"ask\"");
+    let server = start(folder, &config);
+    provider.answer(Answer::openai(&[answer_of_calls(&["read", "send"])]));
+    provider.answer(Answer::stream([""]).then(Step::Stall));
+    provider.answer(Answer::stream([""]).then(Step::Stall));
+    let started = server.run(&ask_detached("r", "go")).await;
+    poll_until("both tools are called", async || (provider.requests().len() == 3).then_some(())).await;
+    server.kill();
+    drop(started);
+    provider.answer(Answer::new(200, ["twelve"]).header("content-type", "text/plain"));
+    let server = start(folder, &config);
+    let thread = server.until_status("interrupted").await;
+    assert_eq!(thread["runs"][0]["takeovers"], 1);
+    let [question] = &thread["interrupts"].as_array().unwrap()[..] else { panic!("{thread}") };
+    assert_eq!((&question["reason"], &question["toolCallId"]), (&json!("outcome_unknown"), &json!("call_send")));
+    (server, question.clone())
+}
+
+/// Answers the question. Returns the result of the call, as the model gets it, and how often the tool was called.
+async fn result_after_answer(answer: Option<Value>) -> (String, usize) {
+    let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
+    let (server, question) = asked_about_send(folder.path(), &provider).await;
+    if answer.as_ref().is_some_and(|answer| answer["outcome"] == "repeat") {
+        provider.answer(Answer::new(200, ["sent now"]).header("content-type", "text/plain"));
+    }
+    provider.answer(answer_of_text("Thank you."));
+    let status = if answer.is_some() { "resolved" } else { "cancelled" };
+    let resume = json!([{ "interruptId": question["id"], "status": status, "payload": answer }]);
+    let mut input = ask_detached("answer", "go");
+    (input["messages"], input["resume"]) = (json!([]), resume);
+    let events = server.run(&input).await.rest().await;
+    assert_eq!(events.last().unwrap().event["outcome"]["type"], "success", "{events:?}");
+    let requests = provider.requests();
+    let sent = requests.iter().filter(|it| it.path == "/send").count();
+    let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
+    let result = messages.iter().find(|it| it["tool_call_id"] == "call_send").unwrap();
+    (result["content"].as_str().unwrap().to_owned(), sent)
+}
+
+#[tokio::test]
+async fn a_person_says_what_became_of_a_call_whose_server_was_lost() {
+    let answers = [
+        (Some(json!({ "outcome": "done", "result": "It is sent." })), "It is sent.", 1),
+        (Some(json!({ "outcome": "done" })), "The user says that it took effect.", 1),
+        (Some(json!({ "outcome": "not_done" })), "The user says that it did not take effect.", 1),
+        (Some(json!({ "outcome": "repeat" })), "sent now", 2),
+        (None, "Whether it took effect is unknown", 1),
+    ];
+    for (answer, expected, calls) in answers {
+        let (result, sent) = result_after_answer(answer.clone()).await;
+        assert!(result.contains(expected), "{answer:?}: {result}");
+        assert_eq!(sent, calls, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_task_of_a_subagent_is_given_again_if_all_its_tools_are_safe() {
+    let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
+    let url = provider.url();
+    let config =
+        config(&url).replace(r#"tools = ["read", "set", "send"]"#, r#"tools = ["agent:reader", "agent:sender"]"#);
+    let subagents = ["reader", "sender"].map(|name| {
+        let tool = if name == "reader" { "read" } else { "send" };
+        format!(
+            "[agents.{name}]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{url}\"\n\
+             api_key_env = \"AGUI_KEY_CLERK\"\ndescription = \"Works\"\ntools = [\"{tool}\"]\n"
+        )
+    });
+    let config = format!("default_agent = \"clerk\"\n{config}{}", subagents.concat());
+    let server = start(folder.path(), &config);
+    let calls = answer_of_calls(&["reader", "sender"]).to_string().replace("{}", "{\\\"task\\\":\\\"work\\\"}");
+    provider.answer(Answer::openai(&[serde_json::from_str(&calls).unwrap()]));
+    provider.answer(half("I"));
+    provider.answer(half("I"));
+    let started = server.run(&ask_detached("r", "go")).await;
+    poll_until("both have their tasks", async || (provider.requests().len() == 3).then_some(())).await;
+    server.kill();
+    drop(started);
+    provider.answer(answer_of_text("I have read."));
+    provider.answer(answer_of_text("Read, but perhaps not sent."));
+    let server = start(folder.path(), &config);
+    let thread = server.until_status("finished").await;
+    let results = thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "tool");
+    let results: Vec<_> = results.map(|it| it["content"].as_str().unwrap()).collect();
+    assert!(results.contains(&"I have read."), "{results:?}");
+    assert!(results.iter().any(|it| it.contains("Whether it took effect is unknown")), "{results:?}");
+    assert_eq!(provider.requests().len(), 5);
 }
 
 #[tokio::test]
@@ -230,7 +326,7 @@ async fn a_run_whose_server_is_lost_four_times_is_given_up() {
     let server = start(folder.path(), &config);
     let thread = server.until_status("failed").await;
     assert_eq!(thread["runs"][0]["error"]["code"], "server_lost");
-    provider.answer(answer("Hello."));
+    provider.answer(answer_of_text("Hello."));
     server.run(&super::ask("next", "hello")).await.rest().await;
 }
 

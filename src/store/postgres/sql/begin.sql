@@ -76,6 +76,6 @@ WITH new AS (
         answered = CASE WHEN agui_runs.answered IS NULL THEN excluded.answered
             WHEN excluded.answered IS NULL THEN agui_runs.answered
             ELSE (agui_runs.answered::jsonb || excluded.answered::jsonb)::text END,
-        ended_at = NULL, events = 0, usage = NULL, failure = NULL, has_log = FALSE
+        ended_at = NULL, events = 0, usage = NULL, failure = NULL, takeovers = 0, has_log = FALSE
 )
 SELECT number, run, messages, state, EXISTS (SELECT 1 FROM replaced) AS replaced FROM thread
