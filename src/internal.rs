@@ -1,8 +1,14 @@
 //! What this repository's command, tests, benches and fuzz targets need of private rooms. Not a part of the interface: it
 //! changes without notice.
 
+#[cfg(feature = "config")]
+pub use crate::agent::builtin::script::Script;
 #[cfg(feature = "cli")]
 pub use crate::server::cli::run;
+#[cfg(all(feature = "fuzzing", feature = "llm"))]
+pub use crate::tools::http::fuzzing::fill;
+#[cfg(feature = "llm")]
+pub use crate::tools::http::{HttpMethod, HttpTool, HttpToolOptions};
 #[cfg(feature = "upstream")]
 pub use crate::upstream::{client, direct_client, events};
 pub use crate::{

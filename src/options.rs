@@ -5,8 +5,9 @@ pub use crate::http::playground::PlaygroundOptions;
 #[cfg(feature = "llm")]
 pub use crate::observe::metrics::{ModelPrice, Prices};
 pub use crate::{
+    base::InvalidOption,
     http::{
-        AgentPath, AllowRule, Connections, Cors, HttpOptions,
+        AllowRule, Connections, Cors, HttpOptions,
         dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
     },
     observe::{

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use agui_server::{
-    agent::builtin::Script,
-    internal::Run,
+    internal::{Run, Script},
     protocol::{Event, Message, ResumeEntry, ResumeStatus, RunAgentInput},
 };
 use agui_server_fuzz::{amplified, bounded, support::checker::check};

@@ -121,11 +121,7 @@ pub trait IntoAgent<K> {
     fn into_agent(self) -> Arc<dyn Agent>;
 }
 
-/// Marks an [`Agent`] for [`IntoAgent`].
-#[derive(Debug)]
-pub struct IsAgent;
-
-impl<A: Agent> IntoAgent<IsAgent> for A {
+impl<A: Agent> IntoAgent<()> for A {
     fn into_agent(self) -> Arc<dyn Agent> {
         Arc::new(self)
     }

@@ -36,12 +36,12 @@ impl Forwarded {
     }
 
     /// Adds the place of the request in a trace, which the run and its requests to other servers continue.
-    pub fn with_trace(self, trace: Option<Arc<TraceContext>>) -> Self {
+    pub(crate) fn with_trace(self, trace: Option<Arc<TraceContext>>) -> Self {
         Self { trace, ..self }
     }
 
     /// The place of the request in a trace, if it has one.
-    pub fn trace(&self) -> Option<&Arc<TraceContext>> {
+    pub(crate) fn trace(&self) -> Option<&Arc<TraceContext>> {
         self.trace.as_ref()
     }
 
@@ -77,7 +77,7 @@ pub struct RunIdentity {
 
 /// What an agent may take from the input of a run, which a client wrote in part.
 #[derive(Debug, Clone)]
-pub struct InputRules {
+pub(crate) struct InputRules {
     /// Whether the client may give the model instructions, also by its context and state.
     pub accepts_instructions: bool,
     /// The assistant, tool and activity messages that a client wrote. Empty on a server that stores no threads, which does
@@ -138,12 +138,7 @@ impl RunContext {
 
     /// A context with forwarded headers.
     pub fn with_forwarded(identity: RunIdentity, forwarded: Forwarded) -> Self {
-        Self::with_rules(identity, forwarded, InputRules::default())
-    }
-
-    /// A context with forwarded headers and rules for the input.
-    pub fn with_rules(identity: RunIdentity, forwarded: Forwarded, rules: InputRules) -> Self {
-        Self::observed(identity, forwarded, rules, None)
+        Self::observed(identity, forwarded, InputRules::default(), None)
     }
 
     /// A context of a server's run. `observer` is what the server keeps of the run for those that count and record its calls;

@@ -14,10 +14,10 @@ mod error;
 mod event_queue;
 mod journal;
 
-pub use agent_fn::{AgentFn, IntoAgent, IsAgent, agent_fn};
+pub use agent_fn::{AgentFn, IntoAgent, agent_fn};
 pub use app_request::AppRequest;
-pub(crate) use context::RunJournal;
-pub use context::{Forwarded, InputRules, RunContext, RunIdentity};
+pub use context::{Forwarded, RunContext, RunIdentity};
+pub(crate) use context::{InputRules, RunJournal};
 pub use emitter::{ActivityHandle, Emitter, IntoPatch, ReasoningWriter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
 pub use journal::Continuation;
@@ -28,10 +28,7 @@ use std::sync::Arc;
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 
 use crate::protocol::{AgentCapabilities, Event, RunAgentInput};
-pub use crate::{
-    auth::Principal,
-    base::trace::{TraceContext, TraceScope},
-};
+pub use crate::{auth::Principal, base::trace::TraceScope};
 
 /// The events of a run, as an agent yields them. Dropping the stream stops the work behind it.
 pub type EventStream = BoxStream<'static, Result<Event, AgentError>>;

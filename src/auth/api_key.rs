@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::{
-    AuthError, Authenticator, Principal,
+    AuthError, Authenticator, KeyError, Principal,
     authenticator::{Authenticate, bearer_token},
 };
 
@@ -31,9 +31,9 @@ impl ApiKey {
     ///
     /// # Errors
     /// If the text is not 64 hexadecimal digits.
-    pub fn from_sha256(name: impl AsRef<str>, hex: &str) -> Result<Self, InvalidDigest> {
+    pub fn from_sha256(name: impl AsRef<str>, hex: &str) -> Result<Self, KeyError> {
         let digits: Option<Vec<u8>> = hex.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
-        let digits: [u8; 64] = digits.and_then(|digits| digits.try_into().ok()).ok_or(InvalidDigest)?;
+        let digits: [u8; 64] = digits.and_then(|digits| digits.try_into().ok()).ok_or(KeyError::Digest)?;
         let digest = std::array::from_fn(|at| digits[2 * at] << 4 | digits[2 * at + 1]);
         Ok(Self::new(name.as_ref(), digest))
     }
@@ -49,18 +49,13 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// A text that is not a SHA-256 in hexadecimal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a SHA-256: 64 hexadecimal digits are needed")]
-pub struct InvalidDigest;
-
 /// The API keys of a server. A key's name is the name of its principal.
 #[derive(Debug, Clone, Default)]
-pub struct ApiKeys(Arc<[ApiKey]>);
+pub(crate) struct ApiKeys(Arc<[ApiKey]>);
 
 impl ApiKeys {
     /// Accepts these keys.
-    pub fn new(keys: impl IntoIterator<Item = ApiKey>) -> Self {
+    pub(crate) fn new(keys: impl IntoIterator<Item = ApiKey>) -> Self {
         Self(keys.into_iter().collect())
     }
 
@@ -139,7 +134,7 @@ mod tests {
     #[test]
     fn a_text_that_is_not_a_digest_is_refused() {
         for hex in ["", "ab", &"g".repeat(64), &"a".repeat(63), &"a".repeat(66), &"é".repeat(32)] {
-            assert_eq!(ApiKey::from_sha256("x", hex).unwrap_err(), InvalidDigest, "{hex}");
+            assert_eq!(ApiKey::from_sha256("x", hex).unwrap_err(), KeyError::Digest, "{hex}");
         }
     }
 

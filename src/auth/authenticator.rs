@@ -7,7 +7,7 @@ use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
 
 use super::{AuthError, Principal, principal::is_valid_name};
 
-/// Finds the [`Principal`] of a request. Cheap to clone. [`ApiKeys`](super::ApiKeys) and [`Jwt`](super::Jwt) convert
+/// Finds the [`Principal`] of a request. Cheap to clone. [`Jwt`](super::Jwt) converts
 /// into one.
 #[derive(Clone, Default)]
 pub struct Authenticator(Option<Arc<dyn Authenticate>>);

@@ -1,4 +1,4 @@
-//! Reasons to refuse a request, and failures to check it.
+//! Reasons to refuse a request, failures to check it, and keys that cannot be used.
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
@@ -42,6 +42,36 @@ impl AuthError {
     pub fn failed(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Failed(cause.into())
     }
+}
+
+/// The reason why keys cannot be used to authenticate callers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The text is not a SHA-256 in hexadecimal.
+    #[error("not a SHA-256: 64 hexadecimal digits are needed")]
+    Digest,
+    /// The secret is shorter than 32 bytes.
+    #[error("the secret is too short: at least 32 bytes are needed, such as from `openssl rand -hex 32`")]
+    ShortSecret,
+    /// The key is a private one.
+    #[error("this is a private key: configure the public one, and keep this one off the server")]
+    Private,
+    /// The text is not a public key.
+    #[error("not a public key in PEM (`-----BEGIN PUBLIC KEY-----`) for RSA or the curve P-256")]
+    NotPem,
+    /// The RSA key is shorter than 2048 bits.
+    #[error("the RSA key is too short: at least 2048 bits are needed")]
+    ShortRsa,
+    /// HS256 was asked for with public keys.
+    #[error("published keys are public, and HS256 needs a secret: use RS256 or ES256")]
+    SecretInSet,
+    /// The URL of the keys is neither `https` nor on this machine, or has credentials.
+    #[error("the URL must be https, without credentials; http is accepted for localhost only")]
+    InsecureUrl,
+    /// The HTTP client could not be built, for this reason.
+    #[error("cannot build an HTTP client to fetch keys: {0}")]
+    Client(String),
 }
 
 /// The rule that a token breaks. The caller is sent this text, so it repeats nothing of the token.

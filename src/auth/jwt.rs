@@ -14,11 +14,11 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value};
 
 use super::{
-    AuthError, Authenticator, JwtAlgorithm, Principal, TokenError,
+    AuthError, Authenticator, JwtAlgorithm, KeyError, Principal, TokenError,
     authenticator::{Authenticate, bearer_token},
     crypto,
     jwks::{Jwks, JwksOptions},
-    key::{KeyError, VerifyingKey, algorithm_of},
+    key::{VerifyingKey, algorithm_of},
     principal::is_valid_name,
 };
 use crate::upstream::trust::is_trusted_url;
@@ -57,24 +57,6 @@ impl JwtOptions {
     }
 }
 
-/// The reason why a [`Jwt`] cannot be built.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum JwtError {
-    /// The key is invalid.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// HS256 was asked for with public keys.
-    #[error("published keys are public, and HS256 needs a secret: use RS256 or ES256")]
-    SecretInSet,
-    /// The URL of the keys is neither `https` nor on this machine, or has credentials.
-    #[error("the URL must be https, without credentials; http is accepted for localhost only")]
-    InsecureUrl,
-    /// The HTTP client could not be built.
-    #[error("cannot build an HTTP client to fetch keys: {0}")]
-    Client(#[source] Arc<dyn std::error::Error + Send + Sync>),
-}
-
 /// Checks tokens. Cheap to clone.
 ///
 /// The first one installs ring for the crate `jsonwebtoken` in the whole process, which then verifies only, and only
@@ -100,7 +82,7 @@ impl Jwt {
     ///
     /// # Errors
     /// [`KeyError::ShortSecret`] if it is shorter than 32 bytes.
-    pub fn from_secret(secret: &[u8], options: JwtOptions) -> Result<Self, JwtError> {
+    pub fn from_secret(secret: &[u8], options: JwtOptions) -> Result<Self, KeyError> {
         Ok(Self::with_key(VerifyingKey::from_secret(secret)?, options))
     }
 
@@ -108,7 +90,7 @@ impl Jwt {
     ///
     /// # Errors
     /// A [`KeyError`] if the text is not such a key.
-    pub fn from_public_key(pem: &str, options: JwtOptions) -> Result<Self, JwtError> {
+    pub fn from_public_key(pem: &str, options: JwtOptions) -> Result<Self, KeyError> {
         Ok(Self::with_key(VerifyingKey::from_pem(pem)?, options))
     }
 
@@ -121,16 +103,16 @@ impl Jwt {
         algorithms: &[JwtAlgorithm],
         fetching: JwksOptions,
         options: JwtOptions,
-    ) -> Result<Self, JwtError> {
+    ) -> Result<Self, KeyError> {
         if !is_trusted_url(url) {
-            return Err(JwtError::InsecureUrl);
+            return Err(KeyError::InsecureUrl);
         }
         let algorithms = match algorithms {
             [] => vec![JwtAlgorithm::Rs256, JwtAlgorithm::Es256],
-            some if some.contains(&JwtAlgorithm::Hs256) => return Err(JwtError::SecretInSet),
+            some if some.contains(&JwtAlgorithm::Hs256) => return Err(KeyError::SecretInSet),
             some => some.to_vec(),
         };
-        let set = Jwks::new(url, algorithms.clone(), fetching).map_err(|error| JwtError::Client(Arc::new(error)))?;
+        let set = Jwks::new(url, algorithms.clone(), fetching).map_err(|error| KeyError::Client(error.to_string()))?;
         Ok(Self::new(Keys::Set(set), &algorithms, options))
     }
 

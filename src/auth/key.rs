@@ -7,7 +7,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, errors::ErrorKind};
 use serde::Deserialize;
 use spki::{Document, ObjectIdentifier, SubjectPublicKeyInfoRef};
 
-use super::JwtAlgorithm;
+use super::{JwtAlgorithm, KeyError};
 
 /// The shortest secret, in bytes: the output size of SHA-256 (RFC 7518, section 3.2).
 const MIN_SECRET_BYTES: usize = 32;
@@ -18,24 +18,6 @@ const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1
 /// `id-ecPublicKey` and the curve `secp256r1`, which is P-256 (RFC 5480, section 2.1.1).
 const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
-
-/// The reason why a key cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// The secret is shorter than 32 bytes.
-    #[error("the secret is too short: at least 32 bytes are needed, such as from `openssl rand -hex 32`")]
-    ShortSecret,
-    /// The key is a private one.
-    #[error("this is a private key: configure the public one, and keep this one off the server")]
-    Private,
-    /// The text is not a public key.
-    #[error("not a public key in PEM (`-----BEGIN PUBLIC KEY-----`) for RSA or the curve P-256")]
-    NotPem,
-    /// The RSA key is shorter than 2048 bits.
-    #[error("the RSA key is too short: at least 2048 bits are needed")]
-    ShortRsa,
-}
 
 pub(super) fn algorithm_of(algorithm: Algorithm) -> Option<JwtAlgorithm> {
     match algorithm {

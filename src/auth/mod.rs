@@ -21,13 +21,12 @@ mod principal;
 
 #[cfg(feature = "jwt")]
 pub use algorithm::JwtAlgorithm;
-pub use api_key::{ApiKey, ApiKeys, InvalidDigest};
+pub use api_key::ApiKey;
+pub(crate) use api_key::ApiKeys;
 pub use authenticator::Authenticator;
-pub use error::{AuthError, TokenError};
+pub use error::{AuthError, KeyError, TokenError};
 #[cfg(feature = "jwt")]
 pub use jwks::JwksOptions;
 #[cfg(feature = "jwt")]
-pub use jwt::{Jwt, JwtError, JwtOptions};
-#[cfg(feature = "jwt")]
-pub use key::KeyError;
+pub use jwt::{Jwt, JwtOptions};
 pub use principal::Principal;

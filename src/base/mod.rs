@@ -1,7 +1,10 @@
 //! Small rules that every room uses, such as the units of options. Uses no other room.
 
 pub(crate) mod fair_share;
+mod invalid_option;
 pub(crate) mod private_file;
 pub(crate) mod text;
 pub(crate) mod trace;
 pub(crate) mod units;
+
+pub use invalid_option::InvalidOption;

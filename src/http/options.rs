@@ -56,9 +56,9 @@ impl Default for HttpOptions {
 
 /// A path of its own for an agent, in addition to `/agents/{agent}/send-message`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentPath {
+pub(crate) struct AgentPath {
     /// The path, in the syntax of axum's routes.
-    pub path: String,
+    pub(crate) path: String,
     /// The agent's name.
-    pub agent: Arc<str>,
+    pub(crate) agent: Arc<str>,
 }

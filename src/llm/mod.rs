@@ -18,25 +18,20 @@ mod transport;
 pub use agent::{LlmAgent, UnknownOutcome};
 pub use call_trace::CallTrace;
 pub use context::{ContextOptions, ContextPolicy};
-pub use known_models::{
-    Documents, KnownModels, ProfileOptions, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags,
-    ThinkingMember, TokenLimit, ToolChoiceForm,
-};
+pub use known_models::{KnownModels, ProfileOptions};
 pub use model::{
     Artefact, AssistantTurn, Block, BlockStart, Model, ModelError, ModelEvent, ModelReasoning, ModelRequest,
     ModelStream, SkippedAttachment, StopReason, ToolResult, Turn,
 };
 pub use options::{ModelOptions, Thinking, ToolChoice};
-pub use providers::{
-    anthropic::Anthropic,
-    chat::OpenAiChat,
-    gemini::Gemini,
-    openai::{OpenAi, api::OpenAiApi},
-    responses::OpenAiResponses,
-};
 #[cfg(feature = "config")]
-pub(crate) use transport::RecordedApi;
-pub use transport::{Connection, ExchangesError, RecordedExchanges, SetupError};
+pub(crate) use providers::openai::api::OpenAiApi;
+pub use providers::{
+    anthropic::Anthropic, chat::OpenAiChat, gemini::Gemini, openai::OpenAi, responses::OpenAiResponses,
+};
+pub use transport::{Connection, SetupError};
+#[cfg(feature = "config")]
+pub(crate) use transport::{RecordedApi, RecordedExchanges};
 
 #[cfg(test)]
 pub(crate) use known_models::tests::ProfileNameOrTable;

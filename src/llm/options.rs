@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{
     known_models::{KnownModels, ProfileOptions},
-    transport::{Connection, SetupError},
+    transport::{Connection, RecordedExchanges, SetupError},
 };
 use crate::protocol::JsonObject;
 
@@ -74,6 +74,9 @@ pub struct ModelOptions {
     /// What is known of models and servers, by their names.
     #[serde(skip)]
     pub known_models: KnownModels,
+    /// Recorded answers, in place of requests. Nothing is sent then.
+    #[serde(skip)]
+    pub(crate) exchanges: Option<RecordedExchanges>,
 }
 
 /// The way in which a model thinks.

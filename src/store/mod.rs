@@ -60,7 +60,7 @@ pub use write::{BeginOutcome, BranchWrite, EventBatch, FinishedRun, HeadUpdate, 
 use crate::protocol::{MessageId, RunId, ThreadId};
 
 /// The number of an owner's threads in which [`Store::thread_of_run`] searches.
-pub const MAX_SEARCHED_THREADS: usize = 200;
+pub(crate) const MAX_SEARCHED_THREADS: usize = 200;
 
 /// Keeps threads, their messages and runs, and the logs of detached runs.
 ///
@@ -131,8 +131,8 @@ pub trait Store: Send + Sync + 'static {
         Ok(view.map(|view| MessagePage::select(&view.nodes, &view.feedback, *query)).unwrap_or_default())
     }
 
-    /// Finds the thread of an owner whose newest run has this id, among the owner's [`MAX_SEARCHED_THREADS`] threads with
-    /// the newest runs. If several have such a run, it is the one with the newest.
+    /// Finds the thread of an owner whose newest run has this id, among the owner's 200 threads with the newest
+    /// runs. If several have such a run, it is the one with the newest.
     ///
     /// The default lists these threads. An index of run ids would have to be changed by each run.
     async fn thread_of_run(&self, owner: &str, run: &RunId) -> StoreResult<Option<ThreadId>> {

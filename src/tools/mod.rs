@@ -12,7 +12,7 @@ mod context;
 mod descriptors;
 mod error;
 mod function;
-pub mod http;
+pub(crate) mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod options;
@@ -39,7 +39,7 @@ pub use self::{
     context::ToolContext,
     error::ToolError,
     function::{FnTool, IntoToolResult, tool_fn},
-    options::{HeaderSource, HeaderVariable, InvalidOption},
+    options::{HeaderSource, HeaderVariable},
     question::Question,
     schema::Validator,
     tool::{Approval, Repeat, Tool, ToolSource, ToolSpec},

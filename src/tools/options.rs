@@ -9,25 +9,8 @@ use indexmap::IndexMap;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
+pub(super) use crate::base::InvalidOption;
 use crate::upstream::secret_names::is_secret_header;
-
-/// The error of a wrong option.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {problem}", path.join("."))]
-#[non_exhaustive]
-pub struct InvalidOption {
-    /// The keys that lead to the option, such as `["approval_of", "write_file"]`. Empty for the options as a whole.
-    pub path: Vec<String>,
-    /// The problem, and what to do about it.
-    pub problem: String,
-}
-
-impl InvalidOption {
-    /// An error of the option with this key.
-    pub fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { path: vec![key.into()], problem: problem.into() }
-    }
-}
 
 /// The value of an HTTP header in a configuration. `Debug` does not show values.
 #[derive(Clone, PartialEq, Eq, Deserialize)]

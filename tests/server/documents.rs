@@ -13,7 +13,7 @@ use std::{
     process::Command,
 };
 
-use agui_server::agent::builtin::Script;
+use agui_server::internal::Script;
 use jsonschema::Validator;
 use serde_json::Value;
 

@@ -8,11 +8,9 @@ use std::{
 
 use agui_server::{
     agent::Principal,
+    internal::{HttpMethod, HttpTool, HttpToolOptions},
     protocol::{ContentPart, PartSource},
-    tools::{
-        Approval, ApprovalRule, CallerHeader, CallerValue, OfferedTool, Tool as _, Validator,
-        http::{HttpMethod, HttpTool, HttpToolOptions},
-    },
+    tools::{Approval, ApprovalRule, CallerHeader, CallerValue, OfferedTool, Tool as _, Validator},
 };
 use axum::{
     Router,

@@ -3,13 +3,15 @@
 mod echo;
 #[cfg(feature = "upstream")]
 mod remote;
+#[cfg(feature = "config")]
 mod replay;
 #[cfg(feature = "config")]
-pub mod script;
+pub(crate) mod script;
 
 pub use echo::Echo;
 #[cfg(feature = "upstream")]
-pub use remote::{Remote, RemoteError, RemoteOptions};
-pub use replay::{Replay, ReplayError, ReplayFault, ReplayOptions};
+pub use remote::{Remote, RemoteOptions};
 #[cfg(feature = "config")]
-pub use script::{Script, ScriptError};
+pub(crate) use replay::{Replay, ReplayOptions};
+#[cfg(feature = "config")]
+pub(crate) use script::Script;

@@ -193,5 +193,5 @@ async fn a_principal_keeps_only_the_claims_that_are_named() {
 fn debug_output_shows_no_key() {
     assert_eq!(format!("{:?}", secret()), "Jwt { algorithms: [Hs256], .. }");
     let set = Jwt::from_jwks("https://id.test", &[JwtAlgorithm::Hs256], JwksOptions::default(), options());
-    assert!(matches!(set, Err(JwtError::SecretInSet)));
+    assert!(matches!(set, Err(KeyError::SecretInSet)));
 }

@@ -20,7 +20,7 @@ const KNOWN_FLAGS: u8 = 0b11;
 
 /// A span of a trace, as it is named to other programs.
 #[derive(Clone, PartialEq, Eq)]
-pub struct TraceContext {
+pub(crate) struct TraceContext {
     trace_id: u128,
     span_id: u64,
     flags: u8,
@@ -36,7 +36,7 @@ impl TraceContext {
 
     /// Reads the headers of a request. Returns `None` for an invalid or repeated `traceparent`. An invalid or long
     /// `tracestate` counts as absent.
-    pub fn of_headers(headers: &HeaderMap) -> Option<Self> {
+    pub(crate) fn of_headers(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(TRACEPARENT).iter();
         let parent = values.next().filter(|_| values.next().is_none())?;
         let context = Self::of_traceparent(parent.to_str().ok()?.trim())?;
@@ -49,22 +49,22 @@ impl TraceContext {
     }
 
     /// The id of the trace, as 32 hexadecimal digits.
-    pub fn trace_id(&self) -> String {
+    pub(crate) fn trace_id(&self) -> String {
         format!("{:032x}", self.trace_id)
     }
 
     /// The value of `traceparent`.
-    pub fn traceparent(&self) -> String {
+    pub(crate) fn traceparent(&self) -> String {
         format!("00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, self.flags)
     }
 
     /// The value of `tracestate`, if there is one.
-    pub fn tracestate(&self) -> Option<&str> {
+    pub(crate) fn tracestate(&self) -> Option<&str> {
         (!self.state.is_empty()).then_some(self.state.as_str())
     }
 
     /// The headers that pass this place on to another server.
-    pub fn to_headers(&self) -> HeaderMap {
+    pub(crate) fn to_headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Ok(parent) = HeaderValue::from_str(&self.traceparent()) {
             headers.insert(TRACEPARENT, parent);

@@ -11,5 +11,5 @@ pub(crate) mod span_ids;
 #[path = "no_span_ids.rs"]
 pub(crate) mod span_ids;
 
-pub(crate) use self::context::TRACEPARENT;
-pub use self::{context::TraceContext, scope::TraceScope};
+pub(crate) use self::context::{TRACEPARENT, TraceContext};
+pub use self::scope::TraceScope;

@@ -32,7 +32,7 @@ impl TraceScope {
     }
 
     /// The place to name to other servers: that of the span, or else the one that the request named.
-    pub fn context(&self) -> Option<TraceContext> {
+    pub(crate) fn context(&self) -> Option<TraceContext> {
         span_ids::context_of(&self.span).or_else(|| self.requested.as_deref().cloned())
     }
 

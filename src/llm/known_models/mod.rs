@@ -18,9 +18,10 @@ use reqwest::Url;
 use serde::Deserialize;
 
 use self::rule_table::RuleTable;
-pub use self::server_profile::{
-    Documents, ProfileOptions, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember,
-    TokenLimit, ToolChoiceForm,
+pub use self::server_profile::ProfileOptions;
+pub(in crate::llm) use self::server_profile::{
+    Documents, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember, TokenLimit,
+    ToolChoiceForm,
 };
 pub(in crate::llm) use self::{
     claude_rules::{ClaudeRules, Sampling, ThinkingOff, ThinkingTypes},

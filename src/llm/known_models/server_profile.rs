@@ -26,15 +26,15 @@ pub struct ProfileOptions {
     /// The name of the known profile. Default: the one that fits `base_url`.
     pub base: Option<String>,
     /// The member that limits the tokens of an answer.
-    pub token_limit: Option<TokenLimit>,
+    pub(in crate::llm) token_limit: Option<TokenLimit>,
     /// `true` if the request asks for the usage by `stream_options`.
     pub stream_options: Option<bool>,
     /// The member that asks for thinking.
-    pub thinking_member: Option<ThinkingMember>,
+    pub(in crate::llm) thinking_member: Option<ThinkingMember>,
     /// The member in which the model gets its earlier reasoning.
-    pub reasoning_member: Option<ReasoningMember>,
+    pub(in crate::llm) reasoning_member: Option<ReasoningMember>,
     /// The places of system messages.
-    pub system_messages: Option<SystemMessages>,
+    pub(in crate::llm) system_messages: Option<SystemMessages>,
     /// `true` if instructions have the role `developer` instead of `system`.
     pub developer_role: Option<bool>,
     /// `true` if messages of users and of the model have to alternate.
@@ -46,11 +46,11 @@ pub struct ProfileOptions {
     /// The number of letters and digits of a call's id. 0: up to 40 characters are taken, `_` and `-` included.
     pub call_id_length: Option<usize>,
     /// The forms of `tool_choice`.
-    pub tool_choice_form: Option<ToolChoiceForm>,
+    pub(in crate::llm) tool_choice_form: Option<ToolChoiceForm>,
     /// `true` if tools and schemas may be marked as strict.
     pub strict: Option<bool>,
     /// The form in which the schema of an answer is given.
-    pub structured_outputs: Option<StructuredOutputs>,
+    pub(in crate::llm) structured_outputs: Option<StructuredOutputs>,
     /// `true` if messages may contain images.
     pub images: Option<bool>,
     /// `true` if images may be URLs, and not only data.
@@ -58,17 +58,16 @@ pub struct ProfileOptions {
     /// `true` if messages may contain audio.
     pub audio: Option<bool>,
     /// The part in which PDFs are given.
-    pub documents: Option<Documents>,
+    pub(in crate::llm) documents: Option<Documents>,
     /// The tags around reasoning at the beginning of a text.
-    pub think_tags: Option<ThinkTags>,
+    pub(in crate::llm) think_tags: Option<ThinkTags>,
 }
 
 /// The member that limits the tokens of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum TokenLimit {
+pub(in crate::llm) enum TokenLimit {
     /// `max_tokens`.
     MaxTokens,
     /// `max_completion_tokens`.
@@ -79,8 +78,7 @@ pub enum TokenLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ThinkingMember {
+pub(in crate::llm) enum ThinkingMember {
     /// Thinking cannot be asked for.
     None,
     /// `reasoning_effort = "high"`.
@@ -103,8 +101,7 @@ pub enum ThinkingMember {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ReasoningMember {
+pub(in crate::llm) enum ReasoningMember {
     /// Reasoning is not sent back.
     None,
     /// `reasoning_content`, a text.
@@ -121,8 +118,7 @@ pub enum ReasoningMember {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum SystemMessages {
+pub(in crate::llm) enum SystemMessages {
     /// Several, anywhere.
     Anywhere,
     /// Several, before all other messages.
@@ -135,8 +131,7 @@ pub enum SystemMessages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ToolChoiceForm {
+pub(in crate::llm) enum ToolChoiceForm {
     /// A word, or an object that names a tool.
     Named,
     /// `none`, `auto` or `required`.
@@ -149,8 +144,7 @@ pub enum ToolChoiceForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum StructuredOutputs {
+pub(in crate::llm) enum StructuredOutputs {
     /// In `response_format`.
     JsonSchema,
     /// In the instructions; `response_format` asks for any JSON object.
@@ -163,8 +157,7 @@ pub enum StructuredOutputs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Documents {
+pub(in crate::llm) enum Documents {
     /// PDFs cannot be given.
     None,
     /// `file`, with data.
@@ -177,8 +170,7 @@ pub enum Documents {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum ThinkTags {
+pub(in crate::llm) enum ThinkTags {
     /// Reasoning is between the tags.
     Paired,
     /// The text begins with reasoning, because the opening tag is a part of the prompt.

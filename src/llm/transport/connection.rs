@@ -6,7 +6,6 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::replay::RecordedExchanges;
 use crate::upstream::{CONNECT_TIMEOUT, ClientError};
 
 /// Options of the connection to a provider. There is no limit on the duration of a whole answer.
@@ -30,8 +29,6 @@ pub struct Connection {
     /// The largest event of a response, in bytes. A larger one is an error and is not buffered. `None` is the default of
     /// the provider's API: 1 MiB, and 4 MiB where events contain results of the provider's tools or the whole answer.
     pub max_event_bytes: Option<usize>,
-    /// Recorded answers, in place of requests. Nothing is sent then.
-    pub exchanges: Option<RecordedExchanges>,
 }
 
 impl Default for Connection {
@@ -45,7 +42,6 @@ impl Default for Connection {
             idle_timeout: Duration::from_secs(60),
             max_retries: 2,
             max_event_bytes: None,
-            exchanges: None,
         }
     }
 }

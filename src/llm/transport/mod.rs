@@ -26,7 +26,7 @@ pub(in crate::llm) use connection::is_of_domain;
 pub use connection::{Connection, SetupError};
 pub(in crate::llm) use decode::{AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start};
 pub(crate) use replay::RecordedApi;
-pub use replay::{ExchangesError, RecordedExchanges};
+pub(crate) use replay::RecordedExchanges;
 
 use self::{
     exchange::RecordedExchange,
@@ -50,15 +50,21 @@ pub(in crate::llm) struct Transport {
     headers: HeaderMap,
     errors: ProviderErrors,
     options: Connection,
+    exchanges: Option<RecordedExchanges>,
 }
 
 impl Transport {
     /// `url` was made from the connection's base URL. The connection's headers replace those in `headers`.
-    pub(in crate::llm) fn new(options: Connection, url: Url, mut headers: HeaderMap) -> Result<Self, SetupError> {
+    pub(in crate::llm) fn new(
+        options: Connection,
+        exchanges: Option<RecordedExchanges>,
+        url: Url,
+        mut headers: HeaderMap,
+    ) -> Result<Self, SetupError> {
         headers.extend(options.header_map()?);
         let client = client(&ClientOptions { connect_timeout: options.connect_timeout }).map_err(SetupError::Tls)?;
         let errors = ProviderErrors::new(&url, options.secrets(&url));
-        Ok(Self { client, url, headers, errors, options })
+        Ok(Self { client, url, headers, errors, options, exchanges })
     }
 
     pub(in crate::llm) fn header(&self, name: &http::HeaderName) -> Option<&str> {
@@ -135,7 +141,7 @@ impl Transport {
         trace: &'a CallTrace,
     ) -> impl futures::Stream<Item = Result<ServerEvent, AttemptError>> + Send + use<'a> {
         async_stream::stream! {
-            if let Some(exchanges) = &self.options.exchanges {
+            if let Some(exchanges) = &self.exchanges {
                 match exchanges.answer(&body) {
                     Some(answer) => {
                         for event in answer {

@@ -30,7 +30,7 @@ const VARYING: &[&str] = &[
 
 /// The recorded answers of a provider. Clones share them.
 #[derive(Debug, Clone)]
-pub struct RecordedExchanges(Arc<ExchangeIndex>);
+pub(crate) struct RecordedExchanges(Arc<ExchangeIndex>);
 
 #[derive(Debug)]
 struct ExchangeIndex {
@@ -58,7 +58,7 @@ pub(crate) enum RecordedApi {
 /// The reason why recorded exchanges cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ExchangesError {
+pub(crate) enum ExchangesError {
     /// A recording cannot be read.
     #[error(transparent)]
     Recording(#[from] RecordingError),
@@ -78,7 +78,7 @@ impl RecordedExchanges {
     ///
     /// # Errors
     /// A recording cannot be read, or the exchanges are not those of one known API.
-    pub fn read(folder: &Path) -> Result<Self, ExchangesError> {
+    pub(crate) fn read(folder: &Path) -> Result<Self, ExchangesError> {
         let exchanges = read_folder(folder)?.into_iter().flat_map(|recording| recording.exchanges);
         let exchanges: Vec<_> = exchanges.filter(ProviderExchange::is_whole).collect();
         let Some(first) = exchanges.first() else { return Err(ExchangesError::Empty) };

@@ -66,7 +66,7 @@ pub struct InvalidFilter {
 ///
 /// # Errors
 /// [`InvalidFilter`] if the text is invalid.
-pub fn check(filter: &str) -> Result<(), InvalidFilter> {
+pub(crate) fn check(filter: &str) -> Result<(), InvalidFilter> {
     parse(filter).map(drop)
 }
 

@@ -14,7 +14,7 @@ const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 /// A recording that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RecordingError {
+pub(crate) enum RecordingError {
     /// A file or folder cannot be read.
     #[error("{} cannot be read: {error}", path.display())]
     Io {

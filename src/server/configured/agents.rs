@@ -13,7 +13,7 @@ use crate::{
         builtin::{Echo, Remote, Replay, Script},
     },
     llm::LlmAgent,
-    server::options::{AgentConfig, AgentKind, Config, ConfigError, LlmConfig, Loaded, Origin, remote_fault},
+    server::options::{AgentConfig, AgentKind, Config, ConfigError, LlmConfig, Loaded, Origin},
     tools::ToolRegistry,
 };
 
@@ -103,9 +103,9 @@ impl AgentBuilder<'_> {
                 let agent = self.llm(name, options)?;
                 Arc::new(description.into_iter().fold(agent, LlmAgent::description))
             }
-            AgentKind::Remote(options) => Arc::new(
-                Remote::new(options.clone()).map_err(|error| origin.option_error(&table, &remote_fault(error)))?,
-            ),
+            AgentKind::Remote(options) => {
+                Arc::new(Remote::new(options.clone()).map_err(|error| origin.option_error(&table, &error))?)
+            }
             AgentKind::Replay(folder, options) => Arc::new(
                 Replay::open(&origin.resolve(&folder.dir), options.clone())
                     .map_err(|error| origin.error(&["agents", name, "dir"], &error.to_string()))?,

@@ -1,7 +1,7 @@
 //! The checker of JWTs, by the section `[auth.jwt]` of a configuration.
 
 use crate::{
-    auth::{JwksOptions, Jwt, JwtError, JwtOptions},
+    auth::{JwksOptions, Jwt, JwtOptions, KeyError},
     server::options::{self, ConfigError, Origin},
     upstream::secret_names::unset_variable,
 };
@@ -9,7 +9,7 @@ use crate::{
 /// `claims` are those that tools need.
 pub(super) fn build_jwt(jwt: &options::JwtConfig, claims: Vec<String>, origin: &Origin) -> Result<Jwt, ConfigError> {
     let fault = |option: &str, message: &str| origin.error(&["auth", "jwt", option], message);
-    let failed = |option: &'static str| move |error: JwtError| fault(option, &error.to_string());
+    let failed = |option: &'static str| move |error: KeyError| fault(option, &error.to_string());
     let options = JwtOptions {
         issuer: jwt.issuer.clone(),
         leeway: jwt.leeway,

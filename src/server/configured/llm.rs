@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::models::{read_file, setup_fault};
 use crate::{
+    base::InvalidOption,
     llm::LlmAgent,
     server::options::{LlmOptions, Origin},
-    tools::InvalidOption,
 };
 
 /// Gives an agent the options that name no tools and no other agents.

@@ -6,12 +6,13 @@ use indexmap::IndexMap;
 use secrecy::SecretString;
 
 use crate::{
+    base::InvalidOption,
     llm::{
         Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAiApi, OpenAiChat, OpenAiResponses,
         RecordedApi, RecordedExchanges, SetupError,
     },
-    server::options::{Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelConfig, Origin, of_agent},
-    tools::{InvalidOption, Tool},
+    server::options::{Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelConfig, Origin},
+    tools::Tool,
     upstream::secret_names::{is_secret_header, unset_variable},
 };
 
@@ -78,7 +79,7 @@ pub(super) fn connection_warnings(model: &ModelConfig) -> impl Iterator<Item = S
 pub(super) fn setup_fault(error: SetupError) -> InvalidOption {
     match error {
         SetupError::Option { option, problem } => InvalidOption::new(option, problem),
-        error => of_agent(error.to_string()),
+        error => InvalidOption::whole(error.to_string()),
     }
 }
 
@@ -116,8 +117,9 @@ fn replay_model(folder: &Path, options: &ModelOptions, known: &KnownModels) -> R
     };
     // The recorded host decides on the request format, as it did when it was recorded. Gemini's path has the model.
     let base_url = (api != HostedApi::Gemini).then(|| format!("https://{}", exchanges.url()));
-    let connection = Connection { base_url, exchanges: Some(exchanges), ..Connection::default() };
-    hosted_model(api, OpenAiApi::Chat, ModelOptions { connection, known_models: known.clone(), ..options.clone() })
+    let connection = Connection { base_url, ..Connection::default() };
+    let (known_models, exchanges) = (known.clone(), Some(exchanges));
+    hosted_model(api, OpenAiApi::Chat, ModelOptions { connection, known_models, exchanges, ..options.clone() })
 }
 
 /// `usual`: the API of OpenAI for these models, unless one was chosen.

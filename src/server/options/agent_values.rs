@@ -6,9 +6,9 @@ use super::{
     origin::Origin,
 };
 use crate::{
-    agent::builtin::{RemoteError, ReplayOptions},
+    agent::builtin::ReplayOptions,
+    base::InvalidOption,
     llm::{ContextPolicy, ModelOptions},
-    tools::InvalidOption,
 };
 
 /// The fewest tokens of a context window. No instructions fit into less.
@@ -23,22 +23,9 @@ pub(super) fn check(name: &str, agent: &AgentConfig, origin: &Origin) -> Result<
         AgentKind::Echo | AgentKind::Script(_) => Ok(()),
         AgentKind::Replay(_, options) => check_replay(options),
         AgentKind::Llm(llm) => check_llm(llm),
-        AgentKind::Remote(options) => options.check().map_err(remote_fault),
+        AgentKind::Remote(options) => options.check(),
     };
     checked.map_err(|error| origin.option_error(&["agents", name], &error))
-}
-
-/// Returns the error of a remote agent as that of an option.
-pub(crate) fn remote_fault(error: RemoteError) -> InvalidOption {
-    match error {
-        RemoteError::Option { option, problem } => InvalidOption::new(option, problem),
-        error => of_agent(error.to_string()),
-    }
-}
-
-/// An error of an agent's options as a whole.
-pub(crate) fn of_agent(problem: impl Into<String>) -> InvalidOption {
-    InvalidOption { path: Vec::new(), problem: problem.into() }
 }
 
 fn check_replay(options: &ReplayOptions) -> Result<(), InvalidOption> {
@@ -53,7 +40,7 @@ fn check_replay(options: &ReplayOptions) -> Result<(), InvalidOption> {
 
 fn check_llm(LlmConfig { options, model }: &LlmConfig) -> Result<(), InvalidOption> {
     if model.name().trim().is_empty() {
-        return Err(of_agent("kind = \"llm\" needs `model`, the provider's name of the model"));
+        return Err(InvalidOption::whole("kind = \"llm\" needs `model`, the provider's name of the model"));
     }
     if let ModelConfig::Hosted(_, connection, _) = model {
         check_connection(connection)?;
@@ -70,7 +57,7 @@ fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> 
             return Err(InvalidOption::new("base_url", problem));
         }
         None if api_key_env.is_none() && api_key_file.is_none() => {
-            return Err(of_agent(
+            return Err(InvalidOption::whole(
                 "`api_key_env` is needed, the environment variable with the provider's key, or `api_key_file`",
             ));
         }

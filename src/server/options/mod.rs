@@ -27,7 +27,6 @@ mod tools;
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
-pub(crate) use agent_values::{of_agent, remote_fault};
 pub(crate) use agents::{AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelConfig};
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub use diagnose::ConfigError;

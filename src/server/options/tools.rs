@@ -3,7 +3,10 @@
 use indexmap::IndexMap;
 
 use super::{diagnose::ConfigError, origin::Origin};
-use crate::tools::{InvalidOption, http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions};
+use crate::{
+    base::InvalidOption,
+    tools::{http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions},
+};
 
 /// The name by which agents list the tools of the sandbox.
 pub(crate) const SANDBOX: &str = "sandbox";

@@ -9,14 +9,13 @@
 //! they are removed from responses that repeat them.
 
 #[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 mod options;
 mod response;
 mod tool;
 mod url_template;
 
 pub use self::{
-    options::{HttpMethod, HttpToolOptions, ToolKind},
+    options::{HttpMethod, HttpToolOptions},
     tool::HttpTool,
 };

@@ -18,10 +18,10 @@ use super::{
     options::McpServerOptions,
 };
 use crate::{
-    base::text::shortened,
     base::units::deadline,
+    base::{InvalidOption, text::shortened},
     tools::{
-        InvalidOption, Question, ToolContext, ToolError, Validator, call_digest::digest, caller_headers::CallerHeaders,
+        Question, ToolContext, ToolError, Validator, call_digest::digest, caller_headers::CallerHeaders,
         secrets::Secrets,
     },
 };

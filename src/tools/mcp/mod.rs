@@ -31,9 +31,4 @@ mod supervisor;
 mod tool;
 mod tool_ui;
 
-pub use self::{
-    annotations::McpApproval,
-    oauth::{ClientAuth, OAuthOptions},
-    options::McpServerOptions,
-    server::McpServer,
-};
+pub use self::{annotations::McpApproval, options::McpServerOptions, server::McpServer};

@@ -37,7 +37,7 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct OAuthOptions {
+pub(crate) struct OAuthOptions {
     /// The token endpoint of the authorization server: `https`, or a server on this machine.
     pub token_url: String,
     /// The client's id.
@@ -62,7 +62,7 @@ pub struct OAuthOptions {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum ClientAuth {
+pub(crate) enum ClientAuth {
     /// In the header `Authorization`, which all authorization servers accept.
     #[default]
     Basic,

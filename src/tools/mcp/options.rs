@@ -51,7 +51,7 @@ pub struct McpServerOptions {
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<CallerHeader>"))]
     pub headers_from: IndexMap<String, CallerHeader>,
     /// With a URL: access tokens by OAuth 2.1 client credentials.
-    pub oauth: Option<OAuthOptions>,
+    pub(crate) oauth: Option<OAuthOptions>,
     /// True answers `GET /readyz` with 503 while the MCP server is not connected.
     pub required: bool,
     /// True lets the MCP server ask the user during a call (elicitation).
@@ -136,7 +136,7 @@ impl McpServerOptions {
         match (&self.command, &self.url) {
             (None, None) => {
                 let problem = "an MCP server needs `command`, a program to start, or `url`, an address".to_owned();
-                return Err(InvalidOption { path: Vec::new(), problem });
+                return Err(InvalidOption::whole(problem));
             }
             (Some(_), Some(_)) => return invalid("url", "there is a `command` already; set only one of them"),
             (Some(command), None) if command.first().is_none_or(String::is_empty) => {
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn wrong_options_are_named() {
         for (text, expected) in [
-            ("", ": an MCP server needs `command`"),
+            ("", "an MCP server needs `command`"),
             ("command = [\"x\"]\nurl = \"http://h\"", "url: there is a `command` already"),
             ("command = [\"\"]", "command: expected a program"),
             ("command = [\"x\"]\nheaders = { A = \"b\" }", "headers: only a `url`"),

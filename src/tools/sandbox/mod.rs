@@ -21,8 +21,5 @@ mod workspace;
 
 #[cfg(test)]
 pub(crate) use self::options::TOOL_NAMES;
-pub use self::{
-    options::SandboxOptions,
-    runner::{Sandbox, SandboxUnavailable},
-    workspace::WorkspaceOwner,
-};
+pub(crate) use self::workspace::WorkspaceOwner;
+pub use self::{options::SandboxOptions, runner::Sandbox};

@@ -17,11 +17,6 @@ use crate::{
     tools::{ToolContext, ToolError},
 };
 
-/// The error when commands cannot be isolated on this system.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("commands cannot be isolated here, so the tool group \"sandbox\" is not available: {0}")]
-pub struct SandboxUnavailable(String);
-
 /// Runs commands, each in a sandbox of its own.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -40,6 +35,12 @@ pub(super) enum Growth {
     None,
 }
 
+fn unavailable(problem: impl std::fmt::Display) -> io::Error {
+    io::Error::other(format!(
+        "commands cannot be isolated here, so the tool group \"sandbox\" is not available: {problem}"
+    ))
+}
+
 impl Sandbox {
     /// A sandbox with workspaces in a folder, which is created with the first workspace. Finds bubblewrap and tests the
     /// isolation, which blocks for some 10 ms.
@@ -48,16 +49,16 @@ impl Sandbox {
     /// this process is in a delegated cgroup, it moves to a child of that, and commands get others.
     ///
     /// # Errors
-    /// [`SandboxUnavailable`], if the options are wrong or the isolation does not hold.
-    pub fn new(workspaces: impl Into<PathBuf>, options: SandboxOptions) -> Result<Arc<Self>, SandboxUnavailable> {
-        options.check().map_err(|error| SandboxUnavailable(error.to_string()))?;
+    /// If the options are wrong or the isolation does not hold.
+    pub fn new(workspaces: impl Into<PathBuf>, options: SandboxOptions) -> io::Result<Arc<Self>> {
+        options.check().map_err(unavailable)?;
         crate::tools::close_descriptors_on_exec();
-        let isolation = Isolation::find().map_err(SandboxUnavailable)?;
-        probe::probe(&isolation, &options).map_err(SandboxUnavailable)?;
-        let workspaces = Workspaces::new(&workspaces.into()).map_err(|error| SandboxUnavailable(error.to_string()))?;
+        let isolation = Isolation::find().map_err(unavailable)?;
+        probe::probe(&isolation, &options).map_err(unavailable)?;
+        let workspaces = Workspaces::new(&workspaces.into()).map_err(unavailable)?;
         if let Some(readable) = isolation::readable_system_folder(&workspaces.folder) {
             let folder = workspaces.folder.display();
-            return Err(SandboxUnavailable(format!(
+            return Err(unavailable(format!(
                 "the workspaces, {folder}, are in {readable}, which every command can read"
             )));
         }
@@ -75,7 +76,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// The folder of the workspaces cannot be read.
-    pub async fn workspace_owners(&self) -> io::Result<Vec<WorkspaceOwner>> {
+    pub(crate) async fn workspace_owners(&self) -> io::Result<Vec<WorkspaceOwner>> {
         let workspaces = self.workspaces.clone();
         spawn_blocking(move || workspaces.owners()).await.map_err(io::Error::other)?
     }
@@ -84,7 +85,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// It cannot be removed.
-    pub async fn remove_workspace(&self, owner: WorkspaceOwner) -> io::Result<()> {
+    pub(crate) async fn remove_workspace(&self, owner: WorkspaceOwner) -> io::Result<()> {
         let workspaces = self.workspaces.clone();
         spawn_blocking(move || workspaces.remove(&owner)).await.map_err(io::Error::other)?
     }

@@ -55,7 +55,7 @@ pub(super) enum WorkspaceUser {
 /// The conversation of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct WorkspaceOwner {
+pub(crate) struct WorkspaceOwner {
     /// The id of the principal; `None` on a server without authentication.
     pub principal: Option<String>,
     /// The thread's id.
@@ -64,7 +64,7 @@ pub struct WorkspaceOwner {
 
 impl WorkspaceOwner {
     /// The conversation with this id of a principal.
-    pub fn new(principal: Option<String>, thread: ThreadId) -> Self {
+    pub(crate) fn new(principal: Option<String>, thread: ThreadId) -> Self {
         Self { principal, thread }
     }
 

@@ -7,14 +7,14 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
 
 use super::{
-    error::{RemoteError, broken_stream, incomplete, malformed_event},
+    error::{broken_stream, incomplete, malformed_event},
     options::RemoteOptions,
     reader::{DecodedEvents, Reader},
     request::Endpoint,
 };
 use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
-    base::text::shortened,
+    base::{InvalidOption, text::shortened},
     protocol::{
         AgentCapabilities, Event, RunAgentInput, VersionSupport,
         capabilities::IdentityCapabilities,
@@ -40,7 +40,7 @@ const MAX_LOGGED_CHARS: usize = 80;
 ///
 /// let remote = Remote::new(RemoteOptions::new("http://localhost:8000/agent"))?;
 /// let server = Server::new().agent("python", remote);
-/// # Ok::<(), agui_server::agent::builtin::RemoteError>(())
+/// # Ok::<(), agui_server::options::InvalidOption>(())
 /// ```
 pub struct Remote {
     endpoint: Arc<Endpoint>,
@@ -51,8 +51,8 @@ impl Remote {
     /// Makes an agent. Reads the environment variables that the options name; makes no request.
     ///
     /// # Errors
-    /// [`RemoteError`], if an option is wrong or TLS cannot be set up.
-    pub fn new(options: RemoteOptions) -> Result<Self, RemoteError> {
+    /// [`InvalidOption`], if an option is wrong or TLS cannot be set up.
+    pub fn new(options: RemoteOptions) -> Result<Self, InvalidOption> {
         let endpoint = Arc::new(Endpoint::new(&options)?);
         Ok(Self { endpoint, description: options.description })
     }

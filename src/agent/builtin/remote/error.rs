@@ -1,33 +1,7 @@
-//! Errors of remote agents: of their options, and of their runs.
+//! Errors of the runs of remote agents.
 
 use super::reader::Malformed;
-use crate::{
-    agent::AgentError,
-    upstream::{ClientError, events::StreamError},
-};
-
-/// The error of an endpoint that cannot be an agent.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RemoteError {
-    /// An option is wrong.
-    #[error("{option}: {problem}")]
-    Option {
-        /// The key of the option, such as `url`.
-        option: &'static str,
-        /// The problem. It does not show values of headers.
-        problem: String,
-    },
-    /// TLS cannot be set up.
-    #[error("the HTTP client cannot be created: {0}")]
-    Client(#[from] ClientError),
-}
-
-impl RemoteError {
-    pub(super) fn option(option: &'static str, problem: impl Into<String>) -> Self {
-        Self::Option { option, problem: problem.into() }
-    }
-}
+use crate::{agent::AgentError, upstream::events::StreamError};
 
 pub(super) fn incomplete() -> AgentError {
     AgentError::new("remote_incomplete", "the remote agent's stream stopped before its run ended")

@@ -10,4 +10,4 @@ mod options;
 mod reader;
 mod request;
 
-pub use self::{agent::Remote, error::RemoteError, options::RemoteOptions};
+pub use self::{agent::Remote, options::RemoteOptions};

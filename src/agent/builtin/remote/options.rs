@@ -7,8 +7,10 @@ use reqwest::{Url, header::HeaderName};
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
-use super::error::RemoteError;
-use crate::upstream::{self, secret_names::unset_variable};
+use crate::{
+    base::InvalidOption,
+    upstream::{self, secret_names::unset_variable},
+};
 
 /// Headers that describe one connection or one body. They are neither set nor passed on.
 const CONNECTION_HEADERS: [&str; 17] = [
@@ -100,8 +102,8 @@ impl RemoteOptions {
     /// Checks the options without reading the environment.
     ///
     /// # Errors
-    /// [`RemoteError::Option`], for the first wrong option.
-    pub fn check(&self) -> Result<(), RemoteError> {
+    /// [`InvalidOption`], for the first wrong option.
+    pub fn check(&self) -> Result<(), InvalidOption> {
         self.parsed_url()?;
         let own = self.headers.iter().map(|(name, _)| ("headers", name));
         let own = own.chain(self.headers_env.keys().map(|name| ("headers_env", name)));
@@ -109,26 +111,26 @@ impl RemoteOptions {
         let mut seen = HashSet::new();
         for (option, name) in own.chain(passed) {
             let header = HeaderName::try_from(name)
-                .map_err(|_| RemoteError::option(option, format!("{name:?} is not a valid header name")))?;
+                .map_err(|_| InvalidOption::new(option, format!("{name:?} is not a valid header name")))?;
             if CONNECTION_HEADERS.contains(&header.as_str()) {
                 let problem = format!("`{name}` describes the connection or the body and cannot be set or passed on");
-                return Err(RemoteError::option(option, problem));
+                return Err(InvalidOption::new(option, problem));
             }
             if !seen.insert(header) {
-                return Err(RemoteError::option(option, format!("`{name}` is named twice")));
+                return Err(InvalidOption::new(option, format!("`{name}` is named twice")));
             }
         }
         for (option, timeout) in
             [("connect_timeout_secs", self.connect_timeout), ("idle_timeout_secs", self.idle_timeout)]
         {
             if timeout.is_zero() {
-                return Err(RemoteError::option(option, "at least 1 is needed"));
+                return Err(InvalidOption::new(option, "at least 1 is needed"));
             }
         }
         Ok(())
     }
 
-    pub(super) fn parsed_url(&self) -> Result<Url, RemoteError> {
+    pub(super) fn parsed_url(&self) -> Result<Url, InvalidOption> {
         let url = Url::parse(&self.url).ok().filter(|url| {
             matches!(url.scheme(), "http" | "https")
                 && url.has_host()
@@ -136,17 +138,17 @@ impl RemoteOptions {
                 && url.password().is_none()
         });
         let problem = "expected a URL such as \"https://agents.example.com/run\", without credentials; keys go into `headers_env`";
-        url.ok_or_else(|| RemoteError::option("url", problem))
+        url.ok_or_else(|| InvalidOption::new("url", problem))
     }
 
-    pub(super) fn resolved_headers(&self) -> Result<Vec<(String, SecretString)>, RemoteError> {
+    pub(super) fn resolved_headers(&self) -> Result<Vec<(String, SecretString)>, InvalidOption> {
         let mut headers = self.headers.clone();
         for (name, variable) in &self.headers_env {
             match std::env::var(variable) {
                 Ok(value) if !value.trim().is_empty() => headers.push((name.clone(), value.trim().into())),
                 _ => {
                     let problem = unset_variable(variable);
-                    return Err(RemoteError::option("headers_env", problem));
+                    return Err(InvalidOption::new("headers_env", problem));
                 }
             }
         }

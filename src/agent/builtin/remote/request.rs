@@ -10,12 +10,10 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{
-    error::{RemoteError, timed_out},
-    options::RemoteOptions,
-};
+use super::{error::timed_out, options::RemoteOptions};
 use crate::{
     agent::{AgentError, RunContext},
+    base::InvalidOption,
     protocol::{Message, PROTOCOL_VERSION, RunAgentInput, is_absent},
     upstream::{
         self, ClientOptions,
@@ -39,15 +37,15 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn new(options: &RemoteOptions) -> Result<Self, RemoteError> {
+    pub(super) fn new(options: &RemoteOptions) -> Result<Self, InvalidOption> {
         options.check()?;
-        let invalid_name = |name: &str| RemoteError::option("headers", format!("{name:?} is not a valid header name"));
+        let invalid_name = |name: &str| InvalidOption::new("headers", format!("{name:?} is not a valid header name"));
         let header_name = |name: &String| HeaderName::try_from(name).map_err(|_| invalid_name(name));
         let mut headers = HeaderMap::new();
         for (name, value) in &options.resolved_headers()? {
             let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
                 let problem = format!("the value of {name:?} has characters that a header cannot have");
-                RemoteError::option("headers", problem)
+                InvalidOption::new("headers", problem)
             })?;
             value.set_sensitive(true);
             headers.append(header_name(name)?, value);
@@ -55,7 +53,8 @@ impl Endpoint {
         headers.insert(ACCEPT, EVENT_STREAM);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(Self {
-            client: upstream::client(&ClientOptions { connect_timeout: options.connect_timeout })?,
+            client: upstream::client(&ClientOptions { connect_timeout: options.connect_timeout })
+                .map_err(|error| InvalidOption::whole(format!("the HTTP client cannot be created: {error}")))?,
             url: options.parsed_url()?,
             headers,
             pass: options.pass_headers.iter().map(header_name).collect::<Result<_, _>>()?,

@@ -21,15 +21,7 @@ const SLOW_INTERVAL: Duration = Duration::from_millis(500);
 const CUT_DELAY: Duration = Duration::from_millis(100);
 
 /// An agent that plays the recordings of a folder.
-///
-/// ```no_run
-/// use agui_server::{Server, agent::builtin::{Replay, ReplayOptions}};
-///
-/// let replay = Replay::open("recordings".as_ref(), ReplayOptions::default())?;
-/// let server = Server::new().agent("replay", replay);
-/// # Ok::<(), agui_server::agent::builtin::ReplayError>(())
-/// ```
-pub struct Replay {
+pub(crate) struct Replay {
     recordings: Arc<[Recording]>,
     conversations: Conversations,
     options: ReplayOptions,
@@ -37,8 +29,7 @@ pub struct Replay {
 
 /// The reason why a folder cannot be replayed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReplayError {
+pub(crate) enum ReplayError {
     /// A recording cannot be read.
     #[error(transparent)]
     Recording(#[from] RecordingError),
@@ -52,7 +43,7 @@ impl Replay {
     ///
     /// # Errors
     /// A recording cannot be read, or none has all events of its run.
-    pub fn open(folder: &Path, options: ReplayOptions) -> Result<Self, ReplayError> {
+    pub(crate) fn open(folder: &Path, options: ReplayOptions) -> Result<Self, ReplayError> {
         let mut recordings = read_folder(folder)?;
         recordings.retain(|recording| {
             let is_whole = recording.is_whole();

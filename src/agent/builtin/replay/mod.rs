@@ -7,5 +7,5 @@ mod agent;
 mod conversation;
 mod options;
 
-pub use agent::{Replay, ReplayError};
-pub use options::{ReplayFault, ReplayOptions};
+pub(crate) use agent::Replay;
+pub(crate) use options::ReplayOptions;

@@ -12,7 +12,7 @@ const REQUEST_OPTIONS: &str = "replay";
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
-pub struct ReplayOptions {
+pub(crate) struct ReplayOptions {
     /// With `kind = "replay"`: the factor of the recorded waiting times, from 0 to 1000. 1 is the recorded pace, 0
     /// plays without waiting.
     #[cfg_attr(test, schemars(range(min = 0, max = 1000)))]
@@ -36,7 +36,7 @@ impl Default for ReplayOptions {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum ReplayFault {
+pub(crate) enum ReplayFault {
     /// The connection is closed in the middle of the response.
     Cut,
     /// No further event comes, and the connection stays open.

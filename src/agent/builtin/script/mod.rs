@@ -109,7 +109,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 
-pub use self::error::ScriptError;
+pub(crate) use self::error::ScriptError;
 use self::{
     format::{Reply, ScriptFile},
     matcher::Matcher,
@@ -120,7 +120,7 @@ use crate::{
     protocol::{AgentCapabilities, RunAgentInput},
 };
 
-/// An agent that plays a script. See the [module](self) for the format.
+/// An agent that plays a script.
 #[derive(Debug, Clone)]
 pub struct Script {
     replies: Arc<[Reply]>,

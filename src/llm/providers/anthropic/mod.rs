@@ -83,7 +83,7 @@ impl Anthropic {
         if let Some(value) = connection.key_header("")? {
             headers.insert("x-api-key", value);
         }
-        let transport = Transport::new(connection, url, headers)?;
+        let transport = Transport::new(connection, options.exchanges.clone(), url, headers)?;
         let betas = transport.header(&BETA).unwrap_or_default().split(',').map(|beta| beta.trim().to_owned());
         let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
         let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);

@@ -46,7 +46,13 @@ impl OpenAiChat {
         let profile = options.known_models.profile(options.profile.as_ref(), &url)?;
         options.refuse(&profile.lacking_options())?;
         let key_header = profile.has_api_key_header.then_some(AZURE_KEY);
-        let transport = api::transport(options.connection.clone(), url, "/chat/completions", key_header)?;
+        let transport = api::transport(
+            options.connection.clone(),
+            options.exchanges.clone(),
+            url,
+            "/chat/completions",
+            key_header,
+        )?;
         Ok(Self { options, profile, transport })
     }
 }
@@ -89,7 +95,11 @@ mod tests {
     use http::header::AUTHORIZATION;
 
     use super::*;
-    use crate::llm::{ProfileOptions, ThinkingMember, TokenLimit, transport::Connection};
+    use crate::llm::{
+        ProfileOptions,
+        known_models::{ThinkingMember, TokenLimit},
+        transport::Connection,
+    };
 
     fn at(base_url: Option<&str>, profile: Option<ProfileOptions>) -> Result<OpenAiChat, SetupError> {
         let connection = Connection {

@@ -1,6 +1,6 @@
 //! Reasoning between `<think>` or `<thinking>` tags at the beginning of a text. Tags may be split between pieces.
 
-use crate::llm::ThinkTags;
+use crate::llm::known_models::ThinkTags;
 
 const OPENING: &[(&str, &[&str])] = &[("<think>", &["</think>"]), ("<thinking>", &["</thinking>"])];
 const CLOSING: &[&str] = &["</think>", "</thinking>"];

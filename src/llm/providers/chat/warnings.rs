@@ -36,7 +36,9 @@ pub(super) fn warnings(profile: &Profile, options: &ModelOptions) -> Vec<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::{KnownModels, ProfileOptions, ThinkingMember, providers::chat::request::tests::known as named};
+    use crate::llm::{
+        KnownModels, ProfileOptions, known_models::ThinkingMember, providers::chat::request::tests::known as named,
+    };
 
     fn warn(profile: &Profile, model: &str, change: impl FnOnce(&mut ModelOptions)) -> Vec<String> {
         let mut options = ModelOptions::new(model, Default::default());

@@ -59,7 +59,7 @@ impl Gemini {
         if let Some(value) = options.connection.key_header("")? {
             headers.insert(API_KEY, value);
         }
-        let transport = Transport::new(options.connection.clone(), url.clone(), headers)?;
+        let transport = Transport::new(options.connection.clone(), options.exchanges.clone(), url.clone(), headers)?;
         Ok(Self { options, url, transport: Arc::new(transport) })
     }
 

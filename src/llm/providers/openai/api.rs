@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::llm::{
     known_models::KnownModels,
-    transport::{Connection, SetupError, Transport, is_of_domain},
+    transport::{Connection, RecordedExchanges, SetupError, Transport, is_of_domain},
 };
 
 pub(in crate::llm) const BASE_URL: &str = "https://api.openai.com/v1";
@@ -20,7 +20,7 @@ pub(in crate::llm) const AZURE_KEY: HeaderName = HeaderName::from_static("api-ke
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum OpenAiApi {
+pub(crate) enum OpenAiApi {
     /// Chat completions, which many other servers have.
     Chat,
     /// The Responses API.
@@ -44,6 +44,7 @@ impl OpenAiApi {
 /// Returns the transport to an API whose path ends with `endpoint`. The key is also sent in `key_header`.
 pub(in crate::llm) fn transport(
     connection: Connection,
+    exchanges: Option<RecordedExchanges>,
     mut url: Url,
     endpoint: &str,
     key_header: Option<HeaderName>,
@@ -55,5 +56,5 @@ pub(in crate::llm) fn transport(
         let key = connection.key_header(prefix)?;
         headers.extend(name.zip(key));
     }
-    Ok(Arc::new(Transport::new(connection, url, headers)?))
+    Ok(Arc::new(Transport::new(connection, exchanges, url, headers)?))
 }

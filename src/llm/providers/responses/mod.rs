@@ -49,7 +49,7 @@ impl OpenAiResponses {
         let url = connection.url(BASE_URL)?;
         let profile = options.known_models.profile(None, &url)?;
         let key_header = profile.has_api_key_header.then_some(AZURE_KEY);
-        let transport = api::transport(connection, url, "/responses", key_header)?;
+        let transport = api::transport(connection, options.exchanges.clone(), url, "/responses", key_header)?;
         Ok(Self { options, transport })
     }
 }

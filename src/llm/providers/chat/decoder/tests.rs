@@ -193,7 +193,7 @@ fn details_of_reasoning_are_kept_for_a_server_that_takes_them_back() {
 #[test]
 fn a_text_that_begins_with_reasoning_needs_a_profile_that_says_so() {
     let mut options = ProfileOptions::named("vllm");
-    options.think_tags = Some(crate::llm::ThinkTags::Closing);
+    options.think_tags = Some(crate::llm::known_models::ThinkTags::Closing);
     let profile = KnownModels::default().profile(Some(&options), &reqwest::Url::parse("http://host").unwrap()).unwrap();
     let events = [json!({"choices": [{"delta": {"content": "hm</think>yes"}}]}).to_string(), "[DONE]".to_owned()];
     let decoded =
