@@ -6,7 +6,8 @@ use std::{borrow::Cow, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::agent::{Forwarded, Principal, TraceContext};
+use crate::agent::{Forwarded, Principal};
+use crate::base::trace::TraceContext;
 use crate::protocol::{Context, Messages, ResumeEntry, RunAgentInput, RunId, ThreadId, ToolDefinition};
 use crate::run::conversation::{
     plan::{ClientInput, Plan},

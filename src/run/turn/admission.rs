@@ -23,7 +23,8 @@ use crate::run::{
     thread_runs::ThreadRuns,
 };
 use crate::{
-    agent::{Principal, TraceContext},
+    agent::Principal,
+    base::trace::TraceContext,
     protocol::{Interrupt, RunAgentInput, RunId},
     store::{
         BeginOutcome, Lease, LostRun, NewRun, RunEnd, RunRecord, RunStatus, SharedStore, StoreError, ThreadKey,
