@@ -3,6 +3,8 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use crate::protocol::ToolCallId;
+
 /// The log of a detached run, as its agent sees it.
 pub(crate) trait Journal: Send + Sync {
     /// Notes a place after the events that were yielded so far.
@@ -23,4 +25,6 @@ pub struct Continuation {
     pub attempt: u32,
     /// The agent's marks, in order.
     pub marks: Vec<Value>,
+    /// The ids of all tool calls so far, also of those that were taken back: clients know them.
+    pub(crate) calls: Vec<ToolCallId>,
 }

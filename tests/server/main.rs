@@ -17,6 +17,8 @@ mod replicas;
 mod server;
 #[path = "../support/small_disk.rs"]
 mod small_disk;
+#[path = "../support/mod.rs"]
+mod streams;
 #[path = "../support/running.rs"]
 mod support;
 #[path = "../support/tokens.rs"]

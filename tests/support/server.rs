@@ -39,11 +39,10 @@ impl Process {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Self {
-        command
-            .env("AGUI_SERVER__DATA_DIR", data.path())
-            .args(["--listen", "127.0.0.1:0"])
-            .args(arguments)
-            .env_remove("RUST_LOG");
+        if !arguments.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        command.env("AGUI_SERVER__DATA_DIR", data.path()).args(arguments).env_remove("RUST_LOG");
         let mut child = command.envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let (mut line, mut metrics_url) = (String::new(), None);

@@ -1,7 +1,7 @@
 //! The marks of a run with a model, from which another server goes on.
 //!
 //! An answer is marked when it is complete, a call when it has its result. A call that must not run twice is marked before
-//! it starts, and waits until that is stored.
+//! it starts. Calls that are not safe wait until their answer and its marks are stored.
 
 use std::collections::HashSet;
 
@@ -22,6 +22,7 @@ use crate::{
         Event, Message, TokenUsage, ToolCall, ToolCallId,
         event::{RunFinished, RunOutcome},
     },
+    tools::Repeat,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -106,14 +107,13 @@ pub(super) fn result(cx: &RunContext) {
     mark(cx, || TurnMark::Result);
 }
 
-/// Marks the calls that must not run twice, and waits until the marks are stored: once for all calls of an answer.
+/// Marks the calls that must not run twice. Calls that have an effect wait until they are stored, once for all calls of an
+/// answer: if the answer were lost, it would be asked for again, and the same call would come with another id and key.
 pub(super) async fn start(cx: &RunContext, calls: &[PendingCall]) {
-    let mut is_marked = false;
-    for call in calls.iter().filter(|call| call.runs_once) {
+    for call in calls.iter().filter(|call| call.repeat == Repeat::Never) {
         mark(cx, || TurnMark::Start(call.call.clone()));
-        is_marked = true;
     }
-    if is_marked {
+    if calls.iter().any(|call| call.repeat != Repeat::Safe) {
         cx.written().await;
     }
 }

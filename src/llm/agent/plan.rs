@@ -37,8 +37,8 @@ pub(super) struct PendingCall {
     /// The arguments that a person put in the place of the model's.
     pub(super) edited: Option<JsonObject>,
     pub(super) action: CallAction,
-    /// Whether the call must not run again on another server, if this one is lost.
-    pub(super) runs_once: bool,
+    /// Whether the call may run again on another server, if this one is lost.
+    pub(super) repeat: Repeat,
 }
 
 pub(super) enum CallAction {
@@ -52,11 +52,12 @@ pub(super) enum CallAction {
 }
 
 impl CallAction {
-    fn runs_once(&self) -> bool {
+    fn repeat(&self) -> Repeat {
         match self {
-            Self::Immediate(_) | Self::Known(_) | Self::State(_) => false,
-            Self::Tool(action) => action.tool.tool.repeat(&action.arguments) == Repeat::Never,
-            Self::Task(task) => !task.is_repeatable(),
+            Self::Immediate(_) | Self::Known(_) | Self::State(_) => Repeat::Safe,
+            Self::Tool(action) => action.tool.tool.repeat(&action.arguments),
+            Self::Task(task) if task.is_repeatable() => Repeat::Safe,
+            Self::Task(_) => Repeat::Never,
         }
     }
 
@@ -125,7 +126,7 @@ impl TurnPlan {
                 continue;
             }
             call.action = CallAction::Immediate(unknown_outcome::UNKNOWN.to_owned());
-            call.runs_once = false;
+            call.repeat = Repeat::Safe;
             self.calls.push(call);
         }
     }
@@ -157,8 +158,11 @@ impl TurnPlan {
             };
             let tool = catalog.metric_name(&call.function.name);
             // A person has agreed to one call, not to two.
-            let runs_once = !matches!(action, CallAction::Immediate(_) | CallAction::Known(_));
-            plan.calls.push(PendingCall { call: call.id, name: call.function.name, tool, edited, action, runs_once });
+            let repeat = match action {
+                CallAction::Immediate(_) | CallAction::Known(_) => Repeat::Safe,
+                _ => Repeat::Never,
+            };
+            plan.calls.push(PendingCall { call: call.id, name: call.function.name, tool, edited, action, repeat });
         }
         plan
     }
@@ -170,8 +174,8 @@ impl TurnPlan {
     fn push(&mut self, call: &ToolCall, catalog: &ToolCatalog, action: CallAction) {
         let tool = catalog.metric_name(&call.function.name);
         let (call, name) = (call.id.clone(), call.function.name.clone());
-        let runs_once = action.runs_once();
-        self.calls.push(PendingCall { call, name, tool, edited: None, action, runs_once });
+        let repeat = action.repeat();
+        self.calls.push(PendingCall { call, name, tool, edited: None, action, repeat });
     }
 
     async fn add(&mut self, call: &ToolCall, parent: &MessageId, catalog: &ToolCatalog) {

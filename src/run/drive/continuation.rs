@@ -3,7 +3,7 @@
 //! The log is the journal: its events are applied to messages and state again, up to the last mark of the agent. What
 //! came after that mark is taken back for all clients, and the agent is called again, in the same run and the same log.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::time::timeout;
@@ -30,8 +30,8 @@ use crate::run::{
 use crate::{
     agent::{Continuation, Principal, RunJournal},
     protocol::{
-        Event,
-        event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot},
+        Event, Message, MessageId,
+        event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot, ToolCallResult},
     },
     store::{EventBatch, Lease, LostRun, RunRecord, StoreError, ThreadKey, Topic, now},
 };
@@ -41,6 +41,8 @@ use crate::{
 const BACKOFF: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(25)];
 /// The event that tells clients why messages are replaced.
 const RUN_CONTINUED: &str = "run_continued";
+
+const TAKEN_BACK: &str = "The server was lost before this call ran.";
 
 /// A lost run whose agent can go on.
 struct ContinuableRun {
@@ -152,7 +154,7 @@ impl Runs {
         let forwarded = request.forwarded();
         let mut input = request.into_input(key.id.clone(), record.id.clone(), replay.kept.messages());
         input.state = Some(replay.kept.state().clone());
-        let continuation = Continuation { attempt: replay.attempt, marks: replay.marks };
+        let continuation = Continuation { attempt: replay.attempt, marks: replay.marks, calls: replay.calls };
         let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
         let max = threads.options.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
@@ -217,6 +219,12 @@ impl LogReplay {
             }
         }
         self.guard.close_all(&RunClosing::Failed, &mut events);
+        let kept = self.kept.messages();
+        let kept: HashSet<_> = kept.iter().flat_map(Message::tool_calls).map(|call| &call.id).collect();
+        for call in self.guard.pending_calls().into_iter().filter(|call| !kept.contains(call)) {
+            // Some clients count the calls without a result, also those that a snapshot has removed.
+            events.push(ToolCallResult::new(MessageId::random(), call, TAKEN_BACK).into());
+        }
         let value = json!({ "attempt": self.attempt, "cause": cause });
         events.push(Custom::new(RUN_CONTINUED, value).into());
         if self.seen.messages() != self.kept.messages() {

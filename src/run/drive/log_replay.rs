@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{guard::Guard, transcript::Transcript};
 use crate::run::{conversation::branch::LoadedThread, log::mark::LogMark, thread_runs::ThreadRuns};
 use crate::{
-    protocol::{Event, RunAgentInput},
+    protocol::{Event, RunAgentInput, ToolCallId},
     store::{RunRecord, StoreError, ThreadKey},
 };
 
@@ -21,6 +21,8 @@ pub(crate) struct LogReplay {
     /// The events since then.
     unmarked: Vec<Event>,
     pub(crate) marks: Vec<Value>,
+    /// The ids of all calls of tools.
+    pub(crate) calls: Vec<ToolCallId>,
     pub(crate) lines: u64,
     pub(crate) bytes: u64,
     pub(crate) has_started: bool,
@@ -47,6 +49,7 @@ impl LogReplay {
             unmarked: Vec::new(),
             seen,
             marks: Vec::new(),
+            calls: Vec::new(),
             lines: 0,
             bytes: 0,
             has_started: false,
@@ -90,6 +93,9 @@ impl LogReplay {
 
     /// The events of a log have passed a guard before.
     fn apply(&mut self, event: Event) {
+        if let Event::ToolCallStart(start) = &event {
+            self.calls.push(start.tool_call_id.clone());
+        }
         self.seen.apply(&event);
         self.unmarked.push(event.clone());
         if let Err(violation) = self.guard.admit(event, &mut Vec::new()) {

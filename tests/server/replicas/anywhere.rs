@@ -3,10 +3,15 @@
 use std::{
     collections::HashMap,
     fs,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
+use crate::streams::checker;
+use agui_server::protocol::{Event, RunAgentInput};
 use axum::{
     Json, Router,
     extract::{Path, State},
@@ -21,16 +26,18 @@ use tokio::{net::TcpListener, time::sleep};
 use super::{
     ask_detached,
     client::Replica,
-    continued::{answer_of_calls, config, folded},
+    continued::{answer_of_calls, config, counted, folded},
     poll::poll_until,
     postgres::Postgres,
 };
 
 const TOOLS: [&str; 3] = ["read", "set", "send"];
+/// The threads of other runs.
+const LOAD: [&str; 4] = ["a", "b", "c", "d"];
 
 /// A model and its tools, which take a few milliseconds for each piece.
 #[derive(Clone, Default)]
-struct World(Arc<Mutex<HashMap<String, Vec<String>>>>);
+struct World(Arc<Mutex<HashMap<String, Vec<String>>>>, Arc<AtomicUsize>);
 
 impl World {
     async fn start() -> (Self, String) {
@@ -61,11 +68,16 @@ async fn call(State(world): State<World>, Path(tool): Path<String>, headers: Hea
 }
 
 /// The model calls all tools, and speaks when it has their results.
-async fn complete(Json(request): Json<Value>) -> Response {
+///
+/// Each answer has calls with new ids, as those of a provider.
+async fn complete(State(world): State<World>, Json(request): Json<Value>) -> Response {
     let messages = request["messages"].as_array().unwrap();
     let results = messages.iter().filter(|message| message["role"] == "tool").count();
     let mut pieces: Vec<String> = match results {
-        0 => vec![answer_of_calls(&TOOLS).to_string()],
+        0 => {
+            let answer = world.1.fetch_add(1, Ordering::Relaxed);
+            vec![answer_of_calls(&TOOLS).to_string().replace("call_", &format!("call_{answer}_"))]
+        }
         // As a provider does: a call without a result is an error.
         3 => "All of it is done."
             .split_inclusive(' ')
@@ -84,9 +96,39 @@ async fn complete(Json(request): Json<Value>) -> Response {
     ([("content-type", "text/event-stream")], axum::body::Body::from_stream(body)).into_response()
 }
 
+/// Starts other detached runs, which the server has when it is killed.
+async fn start_load(server: &Replica) {
+    for thread in LOAD {
+        let mut input = ask_detached("r", "count to 20");
+        input["threadId"] = thread.into();
+        drop(server.post_to("/agents/demo/send-message", &input).await);
+    }
+}
+
+/// Waits until the other runs have ended.
+async fn check_load(server: &Replica) {
+    for thread in LOAD {
+        let path = format!("/threads/{thread}");
+        let status = poll_until("another run has finished", async || {
+            let thread: Value = server.get(&path).await.json().await.unwrap();
+            (thread["runs"][0]["status"] != "running").then(|| thread["runs"][0]["status"].clone())
+        });
+        assert_eq!(status.await, "finished");
+        let thread: Value = server.get(&path).await.json().await.unwrap();
+        assert_eq!(super::said(&thread)[1], format!("assistant: {}", counted(20)));
+    }
+}
+
 /// The number of kills: 8, or AGUI_TEST_KILLS.
 fn kills() -> u64 {
     std::env::var("AGUI_TEST_KILLS").map_or(8, |text| text.parse().unwrap())
+}
+
+/// The configuration with the demo agent beside the one with a model.
+fn config_with_demo(url: &str) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/config/scripts/demo.toml");
+    let config = config(url);
+    format!("default_agent = \"clerk\"\n{config}[agents.demo]\nkind = \"script\"\nscript = \"{script}\"\n")
 }
 
 /// Checks a run that was killed, whose thread is `t` on the server.
@@ -95,6 +137,9 @@ async fn check(server: &Replica, world: &World, run: &str) -> usize {
     let log = server.follow(run, 0).await.rest().await;
     assert_eq!(log.iter().filter(|it| it.name() == "RUN_STARTED").count(), 1);
     assert_eq!(log.last().unwrap().name(), "RUN_FINISHED", "{log:?}");
+    let events: Vec<Event> = log.iter().map(|it| serde_json::from_value(it.event.clone()).unwrap()).collect();
+    let input: RunAgentInput = serde_json::from_value(ask_detached(run, "go")).unwrap();
+    assert_eq!(checker::check(&input, &events), Ok(()), "{log:?}");
     let stored = thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "assistant");
     let stored: Vec<_> = stored.map(|it| it["content"].as_str().unwrap_or("").to_owned()).collect();
     assert_eq!(folded(&log), stored);
@@ -111,16 +156,18 @@ async fn no_call_takes_effect_twice_when_the_only_server_is_killed_at_any_point(
     for kill in 0..kills() {
         let (folder, (world, url)) = (tempdir().unwrap(), World::start().await);
         let file = folder.path().join("config.toml");
-        fs::write(&file, config(&url)).unwrap();
+        fs::write(&file, config_with_demo(&url)).unwrap();
         let (data, file) = (folder.path().to_str().unwrap(), file.to_str().unwrap());
         let environment = [("AGUI_SERVER__DATA_DIR", data), ("AGUI_KEY_CLERK", "key")];
         let server = Replica::start_with(&["--config", file], &environment);
+        start_load(&server).await;
         let response = server.post(&ask_detached("r", "go")).await;
         sleep(Duration::from_millis(kill * 100 / kills())).await;
         server.kill();
         drop(response);
         let server = Replica::start_with(&["--config", file], &environment);
         continued += check(&server, &world, "r").await;
+        check_load(&server).await;
     }
     println!("SQLite: {} kills, {continued} runs went on", kills());
     assert!(continued > 0);
@@ -133,18 +180,20 @@ async fn no_call_takes_effect_twice_when_one_of_two_servers_is_killed_at_any_poi
     for kill in 0..kills() / 2 {
         let (folder, (world, url)) = (tempdir().unwrap(), World::start().await);
         let file = folder.path().join("config.toml");
-        fs::write(&file, config(&url)).unwrap();
+        fs::write(&file, config_with_demo(&url)).unwrap();
         let (database, file) = (postgres.database(&format!("anywhere_{kill}")).await, file.to_str().unwrap());
         let environment =
             [("AGUI_STORE__URL", &*database), ("AGUI_KEY_CLERK", "key"), ("AGUI_THREADS__LEASE_SECS", "2")];
         let [a, b] = [(); 2].map(|()| Replica::start_with(&["--config", file], &environment));
         // Its background tasks begin with the first request.
         b.get("/threads/t").await;
+        start_load(&a).await;
         let response = a.post(&ask_detached("r", "go")).await;
         sleep(Duration::from_millis(kill * 200 / kills())).await;
         a.kill();
         drop(response);
         continued += check(&b, &world, "r").await;
+        check_load(&b).await;
     }
     println!("Postgres: {} kills, {continued} runs went on", kills() / 2);
     assert!(continued > 0);

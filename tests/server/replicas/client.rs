@@ -36,6 +36,11 @@ impl Replica {
         Self { process, endpoint }
     }
 
+    /// Waits until the stopped process has ended. Returns its exit code and its log.
+    pub(crate) fn end(self) -> (Option<i32>, String) {
+        self.process.ended()
+    }
+
     /// Ends the process as if the machine had failed.
     pub(crate) fn kill(self) {
         self.process.signal("-KILL");
