@@ -36,12 +36,18 @@ const TOOLS: [&str; 3] = ["read", "set", "send"];
 const LOAD: [&str; 4] = ["a", "b", "c", "d"];
 
 /// A model and its tools, which take a few milliseconds for each piece.
-#[derive(Clone, Default)]
-struct World(Arc<Mutex<HashMap<String, Vec<String>>>>, Arc<AtomicUsize>);
+#[derive(Clone)]
+struct World {
+    /// The keys of the calls, by tool.
+    calls: Arc<Mutex<HashMap<String, Vec<String>>>>,
+    answers: Arc<AtomicUsize>,
+    /// The tools that the model calls.
+    tools: &'static [&'static str],
+}
 
 impl World {
-    async fn start() -> (Self, String) {
-        let world = Self::default();
+    async fn start(tools: &'static [&'static str]) -> (Self, String) {
+        let world = Self { calls: Arc::default(), answers: Arc::default(), tools };
         let app = Router::new()
             .route("/chat/completions", post(complete))
             .route("/{tool}", any(call))
@@ -54,7 +60,7 @@ impl World {
 
     /// Returns how often a tool was called, and by how many keys.
     fn calls(&self, tool: &str) -> (usize, usize) {
-        let calls = self.0.lock().unwrap();
+        let calls = self.calls.lock().unwrap();
         let keys = calls.get(tool).map(Vec::as_slice).unwrap_or_default();
         (keys.len(), keys.iter().collect::<std::collections::HashSet<_>>().len())
     }
@@ -62,7 +68,7 @@ impl World {
 
 async fn call(State(world): State<World>, Path(tool): Path<String>, headers: HeaderMap) -> &'static str {
     let key = headers.get("idempotency-key").map_or("", |key| key.to_str().unwrap()).to_owned();
-    world.0.lock().unwrap().entry(tool).or_default().push(key);
+    world.calls.lock().unwrap().entry(tool).or_default().push(key);
     sleep(Duration::from_millis(30)).await;
     "done"
 }
@@ -75,11 +81,11 @@ async fn complete(State(world): State<World>, Json(request): Json<Value>) -> Res
     let results = messages.iter().filter(|message| message["role"] == "tool").count();
     let mut pieces: Vec<String> = match results {
         0 => {
-            let answer = world.1.fetch_add(1, Ordering::Relaxed);
-            vec![answer_of_calls(&TOOLS).to_string().replace("call_", &format!("call_{answer}_"))]
+            let answer = world.answers.fetch_add(1, Ordering::Relaxed);
+            vec![answer_of_calls(world.tools).to_string().replace("call_", &format!("call_{answer}_"))]
         }
         // As a provider does: a call without a result is an error.
-        3 => "All of it is done."
+        results if results == world.tools.len() => "All of it is done."
             .split_inclusive(' ')
             .map(|word| json!({ "choices": [{ "index": 0, "delta": { "content": word } }] }).to_string())
             .collect(),
@@ -94,6 +100,11 @@ async fn complete(State(world): State<World>, Json(request): Json<Value>) -> Res
         }
     };
     ([("content-type", "text/event-stream")], axum::body::Body::from_stream(body)).into_response()
+}
+
+/// Each second run calls no tool that must not be repeated.
+fn tools(kill: u64) -> &'static [&'static str] {
+    if kill.is_multiple_of(2) { &TOOLS } else { &TOOLS[..2] }
 }
 
 /// Starts other detached runs, which the server has when it is killed.
@@ -154,7 +165,7 @@ async fn check(server: &Replica, world: &World, run: &str) -> usize {
 async fn no_call_takes_effect_twice_when_the_only_server_is_killed_at_any_point() {
     let mut continued = 0;
     for kill in 0..kills() {
-        let (folder, (world, url)) = (tempdir().unwrap(), World::start().await);
+        let (folder, (world, url)) = (tempdir().unwrap(), World::start(tools(kill)).await);
         let file = folder.path().join("config.toml");
         fs::write(&file, config_with_demo(&url)).unwrap();
         let (data, file) = (folder.path().to_str().unwrap(), file.to_str().unwrap());
@@ -178,7 +189,7 @@ async fn no_call_takes_effect_twice_when_one_of_two_servers_is_killed_at_any_poi
     let Some(postgres) = Postgres::shared() else { return };
     let mut continued = 0;
     for kill in 0..kills() / 2 {
-        let (folder, (world, url)) = (tempdir().unwrap(), World::start().await);
+        let (folder, (world, url)) = (tempdir().unwrap(), World::start(tools(kill)).await);
         let file = folder.path().join("config.toml");
         fs::write(&file, config_with_demo(&url)).unwrap();
         let (database, file) = (postgres.database(&format!("anywhere_{kill}")).await, file.to_str().unwrap());
@@ -203,7 +214,7 @@ async fn no_call_takes_effect_twice_when_one_of_two_servers_is_killed_at_any_poi
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_was_only_slow_changes_nothing_of_the_run_that_another_one_ended() {
     let Some(postgres) = Postgres::shared() else { return };
-    let (folder, (world, url)) = (tempdir().unwrap(), World::start().await);
+    let (folder, (world, url)) = (tempdir().unwrap(), World::start(&TOOLS).await);
     let file = folder.path().join("config.toml");
     fs::write(&file, config(&url)).unwrap();
     let (database, file) = (postgres.database("slow").await, file.to_str().unwrap());
