@@ -9,6 +9,7 @@ import { z } from "zod";
 
 import { Tab, useTabs } from "./copilotkit.mjs";
 import { asJson } from "./ids.mjs";
+import { restartableServer } from "./restart.mjs";
 import { problemsOfCapabilities } from "./strict.mjs";
 import { countTo, entry, readThread, request, textOf, typesOf, useServer } from "./threads.mjs";
 
@@ -229,6 +230,21 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     }
   });
 }
+
+test("a page that is reloaded after a restart of its server receives the rest of the run", async (t) => {
+  const service = await restartableServer(t);
+  const before = await Tab.open(service);
+  const running = before.say(SLOW);
+  await before.heard(3);
+  before.close();
+  await running;
+  await service.restart();
+  const after = await Tab.open(service, { threadId: before.threadId });
+  await after.comeBack();
+  assert.equal(after.agent.messages.at(-1).content, countTo(COUNT));
+  const stored = await after.requireStored();
+  assert.deepEqual(stored.runs.map(({ status, takeovers }) => [status, takeovers]), [["finished", 1]]);
+});
 
 test("a list of threads keeps itself current", async () => {
   const [tab, other] = [await Tab.open(server), await Tab.open(server, { agentId: "default" })];

@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { connect, createServer as createTcpServer } from "node:net";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +11,7 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
 import { cuttingProxy } from "./cut.mjs";
-import { startServer } from "./server.mjs";
+import { restartableServer } from "./restart.mjs";
 import { CONTINUE, countTo, follow, readThread, said, useServer } from "./threads.mjs";
 
 const server = useServer();
@@ -88,35 +87,13 @@ test("an HttpAgent with the documented fetch succeeds if only the end of the res
 });
 
 test("an HttpAgent with the documented fetch has the whole answer when its server is restarted during the run", async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), "agui-restarted-"));
-  t.after(() => rm(folder, { recursive: true }));
-  const variables = { AGUI_STORE__URL: `sqlite:${join(folder, "threads.sqlite")}`, AGUI_SERVER__DRAIN_SECS: "0" };
-  let running = await startServer({ variables });
-  let sent = "";
-  // The address of the service, which stays. Between the two servers nothing listens behind it.
-  const proxy = createTcpServer((client) => {
-    const upstream = running && connect(new URL(running.url).port, "127.0.0.1");
-    if (!upstream) return void client.destroy();
-    upstream.on("data", (bytes) => (sent += bytes));
-    for (const [from, to] of [[client, upstream], [upstream, client]]) {
-      from.on("error", () => to.destroy()).on("close", () => to.destroy());
-      from.pipe(to);
-    }
-  });
-  proxy.listen(0, "127.0.0.1");
-  await once(proxy, "listening");
-  t.after(() => proxy.close());
-  const url = `http://127.0.0.1:${proxy.address().port}`;
-  const answered = run("protocol.md", "Resume a broken stream", url, ["agent"]);
-  while (!sent.includes("id: 4\n")) await new Promise(setImmediate);
-  const first = running;
-  running = undefined;
-  await first.stop();
-  running = await startServer({ variables });
-  t.after(() => running.stop());
+  const service = await restartableServer(t);
+  const answered = run("protocol.md", "Resume a broken stream", service.url, ["agent"]);
+  await service.heard("id: 4\n");
+  await service.restart();
   const { agent } = await answered;
   assert.deepEqual(agent.messages.map(({ content }) => content), ["count to 20", countTo(20)]);
-  const { messages, runs } = await readThread(running, agent.threadId);
+  const { messages, runs } = await readThread(service, agent.threadId);
   assert.deepEqual(messages.map(({ content }) => content), ["count to 20", countTo(20)]);
   assert.deepEqual(runs.map(({ status }) => status), ["finished"]);
 });

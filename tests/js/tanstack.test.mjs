@@ -7,6 +7,7 @@ import { after, test } from "node:test";
 import { ChatClient, fetchServerSentEvents } from "@tanstack/ai-client";
 
 import { cuttingProxy } from "./cut.mjs";
+import { restartableServer } from "./restart.mjs";
 import { CONTINUE, Page, countTo, promise, readThread, request, useServer } from "./threads.mjs";
 
 const server = useServer();
@@ -19,11 +20,11 @@ const clients = [];
 after(() => clients.forEach((client) => client.dispose()));
 
 /** A page of TanStack AI on a thread. `errors` are those that it reports. */
-function open(threadId, { url = server.url, path = "/send-message", ...options } = {}) {
+function open(threadId, { url = server.url, path = "/send-message", delayMs = 10, ...options } = {}) {
   const errors = [];
   const client = new ChatClient({
     threadId,
-    connection: fetchServerSentEvents(url + path, { reconnect: { delayMs: 10 } }),
+    connection: fetchServerSentEvents(url + path, { reconnect: { delayMs } }),
     forwardedProps: CONTINUE,
     onError: (error) => errors.push(String(error)),
     ...options,
@@ -64,6 +65,21 @@ test("a page whose connection breaks in the middle of an answer receives the res
   assert.equal(first, undefined);
   assert.ok(resumed.every((id) => id >= 1 && id <= runs[0].events), String(resumed));
   assert.deepEqual(runs.map(({ status }) => status), ["finished"]);
+  assert.deepEqual(messages.map(({ content }) => content), [SLOW, countTo(COUNT)]);
+});
+
+test("a page has the whole answer when its server is restarted during the run", async (t) => {
+  const service = await restartableServer(t);
+  const threadId = randomUUID();
+  const { client, errors } = open(threadId, { url: service.url, delayMs: 2000 });
+  const answered = client.sendMessage(SLOW);
+  await service.heard("id: 4\n");
+  await service.restart();
+  await answered;
+  assert.deepEqual(shown(client), [["user", SLOW], ["assistant", countTo(COUNT)]]);
+  assert.deepEqual(errors, []);
+  const { runs, messages } = await readThread(service, threadId);
+  assert.deepEqual(runs.map(({ status, takeovers }) => [status, takeovers]), [["finished", 1]]);
   assert.deepEqual(messages.map(({ content }) => content), [SLOW, countTo(COUNT)]);
 });
 
