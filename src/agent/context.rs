@@ -263,6 +263,11 @@ impl RunContext {
         }
     }
 
+    /// Returns whether another server goes on with the run, so that what the agent does elsewhere need not be stopped.
+    pub(crate) fn is_left_to_another_server(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.log.is_left())
+    }
+
     /// All names of the run.
     pub fn identity(&self) -> &RunIdentity {
         &self.parts.identity

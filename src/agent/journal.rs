@@ -1,9 +1,9 @@
 //! What a run writes down so that another server can go on with it.
 
+use std::collections::HashSet;
+
 use futures::future::BoxFuture;
 use serde_json::Value;
-
-use crate::protocol::ToolCallId;
 
 /// The log of a detached run, as its agent sees it.
 pub(crate) trait Journal: Send + Sync {
@@ -12,6 +12,9 @@ pub(crate) trait Journal: Send + Sync {
 
     /// Completes when all events and marks so far are stored. Never completes if another server has taken the run over.
     fn written(&self) -> BoxFuture<'_, ()>;
+
+    /// Returns whether another server goes on with the run.
+    fn is_left(&self) -> bool;
 }
 
 /// What a run finds that another server began, or this one before its last restart.
@@ -25,6 +28,6 @@ pub struct Continuation {
     pub attempt: u32,
     /// The agent's marks, in order.
     pub marks: Vec<Value>,
-    /// The ids of all tool calls so far, also of those that were taken back: clients know them.
-    pub(crate) calls: Vec<ToolCallId>,
+    /// The ids of messages and calls that were taken back. Clients know them, so they are not used again.
+    pub(crate) taken_back: HashSet<String>,
 }

@@ -31,6 +31,8 @@ use crate::base::units::deadline;
 pub struct ServerEvent {
     /// The event's name, if it has one.
     pub name: Option<String>,
+    /// The event's id, if it has one.
+    pub id: Option<String>,
     /// The event's data.
     pub data: String,
     /// `true` if the stream ended before the event did. The data may be incomplete.
@@ -99,7 +101,8 @@ fn parse(bytes: BoxStream<'static, Result<Bytes, BodyError>>, limits: StreamLimi
     let events = SseByteStream::new(limited).filter_map(move |event| {
         future::ready(match event {
             Ok(event) => event.data.map(|data| {
-                Ok(ServerEvent { name: event.event, data, is_cut_off: event.id.as_deref() == Some(CUT_OFF_ID) })
+                let is_cut_off = event.id.as_deref() == Some(CUT_OFF_ID);
+                Ok(ServerEvent { name: event.event, id: event.id, data, is_cut_off })
             }),
             Err(sse_stream::Error::Body(fault)) => Some(Err(match fault.downcast::<StreamError>() {
                 Ok(fault) => *fault,

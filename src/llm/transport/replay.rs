@@ -112,7 +112,12 @@ impl RecordedExchanges {
         let by_calls = || index.by_calls.get(&conversation(&request, false));
         let position = *index.by_conversation.get(&conversation(&request, true)).or_else(by_calls)?;
         let events = index.exchanges.get(position)?.events.clone();
-        Some(events.into_iter().map(|event| ServerEvent { name: event.name, data: event.data, is_cut_off: false }))
+        Some(events.into_iter().map(|event| ServerEvent {
+            name: event.name,
+            id: None,
+            data: event.data,
+            is_cut_off: false,
+        }))
     }
 }
 

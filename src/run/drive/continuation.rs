@@ -154,7 +154,8 @@ impl Runs {
         let forwarded = request.forwarded();
         let mut input = request.into_input(key.id.clone(), record.id.clone(), replay.kept.messages());
         input.state = Some(replay.kept.state().clone());
-        let continuation = Continuation { attempt: replay.attempt, marks: replay.marks, calls: replay.calls };
+        let taken_back = replay.taken_back();
+        let continuation = Continuation { attempt: replay.attempt, marks: replay.marks, taken_back };
         let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
         let max = threads.options.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };

@@ -1,11 +1,13 @@
 //! Reads the log of a lost run, and applies it to the conversation that the run began with.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::{guard::Guard, transcript::Transcript};
 use crate::run::{conversation::branch::LoadedThread, log::mark::LogMark, thread_runs::ThreadRuns};
 use crate::{
-    protocol::{Event, RunAgentInput, ToolCallId},
+    protocol::{Event, RunAgentInput},
     store::{RunRecord, StoreError, ThreadKey},
 };
 
@@ -21,8 +23,8 @@ pub(crate) struct LogReplay {
     /// The events since then.
     unmarked: Vec<Event>,
     pub(crate) marks: Vec<Value>,
-    /// The ids of all calls of tools.
-    pub(crate) calls: Vec<ToolCallId>,
+    /// The ids of all messages and calls.
+    ids: HashSet<String>,
     pub(crate) lines: u64,
     pub(crate) bytes: u64,
     pub(crate) has_started: bool,
@@ -49,7 +51,7 @@ impl LogReplay {
             unmarked: Vec::new(),
             seen,
             marks: Vec::new(),
-            calls: Vec::new(),
+            ids: HashSet::new(),
             lines: 0,
             bytes: 0,
             has_started: false,
@@ -93,14 +95,29 @@ impl LogReplay {
 
     /// The events of a log have passed a guard before.
     fn apply(&mut self, event: Event) {
-        if let Event::ToolCallStart(start) = &event {
-            self.calls.push(start.tool_call_id.clone());
-        }
+        self.ids.extend(match &event {
+            Event::ToolCallStart(start) => Some(start.tool_call_id.to_string()),
+            Event::TextMessageStart(start) => Some(start.message_id.to_string()),
+            Event::ReasoningMessageStart(start) => Some(start.message_id.to_string()),
+            Event::ToolCallResult(result) => Some(result.message_id.to_string()),
+            _ => None,
+        });
         self.seen.apply(&event);
         self.unmarked.push(event.clone());
         if let Err(violation) = self.guard.admit(event, &mut Vec::new()) {
             tracing::warn!(%violation, "an event of a log is not legal");
         }
+    }
+
+    /// Returns the ids of the messages and calls that the conversation does not have any more.
+    pub(crate) fn taken_back(&mut self) -> HashSet<String> {
+        for message in self.kept.messages().iter() {
+            self.ids.remove(message.id().as_str());
+            for call in message.tool_calls() {
+                self.ids.remove(call.id.as_str());
+            }
+        }
+        std::mem::take(&mut self.ids)
     }
 
     fn keep(&mut self) {

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{LiveLog, LogEnd, LogSink, mark::LogMark};
+use super::{LiveLog, LogEnd, LogSink};
 use crate::run::{
     drive::control::Stop,
     persist::transcribed_run::{TranscribedRun, TranscribedStep},
@@ -68,9 +68,9 @@ async fn store_end(transcribed: TranscribedRun, log: &LiveLog) {
 
 /// Stops the agent, stores what it has done, and lets the next server have the run.
 async fn hand_over(mut transcribed: TranscribedRun, log: &Arc<LiveLog>) {
+    log.hand_over();
     transcribed.stop_agent();
     let threads = transcribed.threads().clone();
-    log.note(&LogMark::HandedOver);
     threads.log_writer.schedule(log);
     if poll_fn(|cx| log.poll_written(cx)).await
         && let Some(shared) = threads.store.shared()

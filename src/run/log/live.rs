@@ -52,6 +52,7 @@ struct LogState {
     /// The number of the last stored event.
     written: u64,
     total_bytes: u64,
+    is_handed_over: bool,
     end: Option<LogEnd>,
 }
 
@@ -140,6 +141,12 @@ impl LiveLog {
         self.push(mark.to_line(), self.millis());
     }
 
+    /// Notes that another server goes on with the run.
+    pub(crate) fn hand_over(&self) {
+        self.note(&LogMark::HandedOver);
+        self.state.lock().is_handed_over = true;
+    }
+
     fn push(&self, line: String, time: u64) {
         let mut state = self.state.lock();
         state.pending_bytes += line.len();
@@ -205,6 +212,11 @@ impl LiveLog {
 }
 
 impl Journal for LiveLog {
+    fn is_left(&self) -> bool {
+        let state = self.state.lock();
+        state.is_handed_over || state.end.is_some()
+    }
+
     fn mark(&self, mark: Value) {
         self.note(&LogMark::Agent(mark));
     }

@@ -3,7 +3,7 @@ use futures::stream;
 use super::*;
 
 fn event(name: Option<&str>, data: &str, is_cut_off: bool) -> ServerEvent {
-    ServerEvent { name: name.map(str::to_owned), data: data.to_owned(), is_cut_off }
+    ServerEvent { name: name.map(str::to_owned), id: None, data: data.to_owned(), is_cut_off }
 }
 
 fn limits(max_event_bytes: usize) -> StreamLimits {

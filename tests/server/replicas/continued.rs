@@ -403,7 +403,7 @@ async fn read_chat(proxy: &Endpoint, thread: &str) -> Vec<Received> {
 }
 
 /// Stops a server, and starts it again at its address.
-async fn restarted(server: Replica, environment: &[(&str, &str)]) -> Replica {
+pub(crate) async fn restarted(server: Replica, environment: &[(&str, &str)]) -> Replica {
     server.process.signal("-TERM");
     let address = server.url.strip_prefix("http://").unwrap().to_owned();
     let (code, log) = tokio::task::spawn_blocking(|| server.end()).await.unwrap();

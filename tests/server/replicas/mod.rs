@@ -9,6 +9,7 @@ mod copilotkit;
 mod crowd;
 mod file;
 mod follow;
+mod gateway;
 mod interrupts;
 mod killed;
 mod late;

@@ -11,6 +11,7 @@ use super::{
     options::RemoteOptions,
     reader::{DecodedEvents, Reader},
     request::Endpoint,
+    resume::{NewIds, RunStream},
 };
 use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
@@ -68,8 +69,8 @@ impl Agent for Remote {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         let endpoint = self.endpoint.clone();
         event_stream(async_stream::try_stream! {
-            let mut frames = endpoint.send(input, &cx).await?;
-            let mut reader = Reader::default();
+            let mut frames = RunStream::open(endpoint, input, cx.clone()).await?;
+            let mut reader = Reader::with_new_ids(NewIds::of(&cx));
             let mut runs = StreamedRuns::new(&cx);
             let ending = loop {
                 let next = match runs.deadline {
@@ -97,7 +98,11 @@ impl Agent for Remote {
                     yield step.into();
                 }
                 if let Some(event) = event {
+                    let is_closed = frames.passes(&event);
                     yield event;
+                    if is_closed {
+                        frames.mark();
+                    }
                 }
                 if is_over {
                     break runs.ended.take();
@@ -105,11 +110,11 @@ impl Agent for Remote {
             };
             match ending {
                 Some(RunEnding::Finished(finished)) => {
-                    close_in_background(frames, runs.late);
+                    close_in_background(frames.into_rest(), runs.late);
                     yield Event::RunFinished(finished);
                 }
                 Some(RunEnding::Failed(error)) => {
-                    close_in_background(frames, runs.late);
+                    close_in_background(frames.into_rest(), runs.late);
                     Err(run_error(error, &cx))?;
                 }
                 None => Err(incomplete())?,
@@ -120,6 +125,11 @@ impl Agent for Remote {
     /// The endpoint has the MCP servers.
     fn answer_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         self.run(input, cx)
+    }
+
+    /// If the endpoint keeps its runs.
+    fn can_continue(&self) -> bool {
+        self.endpoint.is_resumable
     }
 
     fn capabilities(&self) -> AgentCapabilities {

@@ -9,5 +9,6 @@ mod error;
 mod options;
 mod reader;
 mod request;
+mod resume;
 
 pub use self::{agent::Remote, options::RemoteOptions};

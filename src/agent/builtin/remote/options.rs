@@ -33,6 +33,9 @@ const CONNECTION_HEADERS: [&str; 17] = [
     "upgrade",
 ];
 
+/// The end of the path of an agui-server's endpoint.
+pub(super) const SEND_MESSAGE: &str = "/send-message";
+
 /// Options of a remote agent: the keys of an agent of `kind = "remote"` in the configuration.
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -63,6 +66,10 @@ pub struct RemoteOptions {
     #[serde(default = "default_idle_timeout", rename = "idle_timeout_secs", deserialize_with = "seconds")]
     #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
     pub idle_timeout: Duration,
+    /// With `kind = "remote"`: true if the endpoint is an agui-server that stores threads. A detached run is then detached there,
+    /// too, and goes on if this server, the endpoint or the connection is lost.
+    #[serde(default)]
+    pub resumable: bool,
     /// The size limit of one event, in bytes.
     #[serde(skip, default = "default_max_event_bytes")]
     pub max_event_bytes: usize,
@@ -95,6 +102,7 @@ impl RemoteOptions {
             pass_headers: Vec::new(),
             connect_timeout: default_connect_timeout(),
             idle_timeout: default_idle_timeout(),
+            resumable: false,
             max_event_bytes: default_max_event_bytes(),
         }
     }
@@ -104,7 +112,11 @@ impl RemoteOptions {
     /// # Errors
     /// [`InvalidOption`], for the first wrong option.
     pub fn check(&self) -> Result<(), InvalidOption> {
-        self.parsed_url()?;
+        let url = self.parsed_url()?;
+        if self.resumable && !url.path().ends_with(SEND_MESSAGE) {
+            let problem = format!("the endpoint is an agui-server, so `url` ends with {SEND_MESSAGE}");
+            return Err(InvalidOption::new("resumable", problem));
+        }
         let own = self.headers.iter().map(|(name, _)| ("headers", name));
         let own = own.chain(self.headers_env.keys().map(|name| ("headers_env", name)));
         let passed = self.pass_headers.iter().map(|name| ("pass_headers", name));

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
+use super::resume::NewIds;
 use crate::{
     base::text::shortened,
     protocol::{
@@ -47,6 +48,8 @@ pub(super) struct Reader {
     declares_version_1: bool,
     /// The types whose first event was checked by [`check_members`](Self::check_members).
     checked: HashSet<EventType>,
+    /// The new ids of what was taken back from clients.
+    new_ids: Option<NewIds>,
     /// The warnings that were logged; each is logged once for a stream.
     warned: HashSet<String>,
 }
@@ -75,6 +78,10 @@ impl ThinkingEvent {
 }
 
 impl Reader {
+    pub(super) fn with_new_ids(new_ids: Option<NewIds>) -> Self {
+        Self { new_ids, ..Self::default() }
+    }
+
     /// Returns the number of the next event, counted from 1.
     pub(super) fn next_number(&self) -> u64 {
         self.number + 1
@@ -105,6 +112,9 @@ impl Reader {
 
     fn decode_event(&mut self, kind: EventType, mut object: JsonObject) -> Result<DecodedEvents, String> {
         whole_timestamp(&mut object);
+        if let Some(new_ids) = &self.new_ids {
+            new_ids.replace_in(&mut object);
+        }
         match kind {
             // `input` repeats this server's own request.
             EventType::RunStarted => drop(object.remove("input")),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::{StreamExt as _, stream};
 use reqwest::{
     Client, Response, StatusCode, Url,
     header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -10,7 +11,10 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{error::timed_out, options::RemoteOptions};
+use super::{
+    error::timed_out,
+    options::{RemoteOptions, SEND_MESSAGE},
+};
 use crate::{
     agent::{AgentError, RunContext},
     base::InvalidOption,
@@ -23,6 +27,7 @@ use crate::{
 };
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const MAX_EXCERPT_BYTES: usize = 1024;
 const EXCERPT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -34,6 +39,7 @@ pub(super) struct Endpoint {
     watch: StreamLimits,
     /// The time limit until the head of the response, connecting included.
     head_timeout: Duration,
+    pub(super) is_resumable: bool,
 }
 
 impl Endpoint {
@@ -60,6 +66,7 @@ impl Endpoint {
             pass: options.pass_headers.iter().map(header_name).collect::<Result<_, _>>()?,
             watch: StreamLimits { max_event_bytes: options.max_event_bytes, idle_timeout: options.idle_timeout },
             head_timeout: options.connect_timeout.saturating_add(options.idle_timeout),
+            is_resumable: options.resumable,
         })
     }
 
@@ -69,6 +76,46 @@ impl Endpoint {
 
     pub(super) async fn send(&self, input: RunAgentInput, cx: &RunContext) -> Result<ServerEvents, AgentError> {
         let body = serde_json::to_vec(&outgoing(input))?;
+        let response = self.post(self.url.clone(), body, self.request_headers(cx)).await?;
+        Ok(events(require_event_stream(response).await?, self.watch))
+    }
+
+    /// Requests the events of a run after one of them. Returns `None` if the endpoint does not have the run.
+    pub(super) async fn resume(
+        &self,
+        input: RunAgentInput,
+        cx: &RunContext,
+        after: u64,
+    ) -> Result<Option<ServerEvents>, AgentError> {
+        let body = serde_json::to_vec(&outgoing(input))?;
+        let mut headers = self.request_headers(cx);
+        headers.insert(LAST_EVENT_ID, HeaderValue::from(after));
+        let response = self.post(self.url.clone(), body, headers).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => Ok(None),
+            StatusCode::NO_CONTENT => Ok(Some(stream::empty().boxed())),
+            _ => Ok(Some(events(require_event_stream(response).await?, self.watch))),
+        }
+    }
+
+    /// Cancels a run that the endpoint would go on with.
+    pub(super) async fn cancel(&self, cx: &RunContext) {
+        let mut url = self.url.clone();
+        // `RemoteOptions::check` has found the end of the path.
+        let base = url.path().strip_suffix(SEND_MESSAGE).unwrap_or_default();
+        let base = base.rsplit_once("/agents/").map_or(base, |(base, _)| base).to_owned();
+        url.set_path(&base);
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(["threads", cx.thread_id(), "runs", cx.run_id(), "cancel"]);
+        }
+        match self.post(url, Vec::new(), self.request_headers(cx)).await {
+            Ok(response) if response.status().is_success() => {}
+            Ok(response) => tracing::warn!(status = %response.status(), "the remote agent's run was not cancelled"),
+            Err(error) => tracing::warn!(?error, "the remote agent's run was not cancelled"),
+        }
+    }
+
+    fn request_headers(&self, cx: &RunContext) -> HeaderMap {
         let mut headers = self.headers.clone();
         for name in &self.pass {
             for value in cx.forwarded().values(name.as_str()) {
@@ -80,16 +127,18 @@ impl Endpoint {
             }
         }
         cx.trace().add_to(&mut headers);
-        let sending = self.client.post(self.url.clone()).headers(headers).body(body).send();
-        let response = match timeout(self.head_timeout, sending).await {
-            Ok(Ok(response)) => response,
+        headers
+    }
+
+    async fn post(&self, url: Url, body: Vec<u8>, headers: HeaderMap) -> Result<Response, AgentError> {
+        match timeout(self.head_timeout, self.client.post(url).headers(headers).body(body).send()).await {
+            Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
-                return Err(AgentError::new("remote_unreachable", "the remote agent cannot be reached")
-                    .caused_by(error.without_url()));
+                let unreachable = AgentError::new("remote_unreachable", "the remote agent cannot be reached");
+                Err(unreachable.caused_by(error.without_url()))
             }
-            Err(_) => return Err(timed_out()),
-        };
-        Ok(events(require_event_stream(response).await?, self.watch))
+            Err(_) => Err(timed_out()),
+        }
     }
 }
 

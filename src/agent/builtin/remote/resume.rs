@@ -1,0 +1,169 @@
+//! The stream of one run of an endpoint. If the endpoint keeps runs whose client leaves, a broken stream is resumed, also by
+//! the server that goes on with the run after this one.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use tracing::Instrument as _;
+
+use super::request::Endpoint;
+use crate::{
+    agent::{AgentError, RunContext},
+    protocol::{Event, JsonObject, RunAgentInput},
+    upstream::events::{ServerEvent, ServerEvents, StreamError},
+};
+
+/// How often a broken stream is requested again before an event comes, and the time between.
+const MAX_ATTEMPTS: u32 = 30;
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// The member of a mark: the number of the endpoint's last event.
+const AFTER: &str = "after";
+
+pub(super) struct RunStream {
+    endpoint: Arc<Endpoint>,
+    cx: RunContext,
+    input: RunAgentInput,
+    frames: ServerEvents,
+    /// The number of the last event; `None` for an endpoint that does not resume.
+    last: Option<u64>,
+    /// The number of open messages, calls and steps.
+    open: usize,
+    /// Whether the endpoint goes on with the run when this server stops to read it.
+    is_kept: bool,
+}
+
+impl RunStream {
+    /// Requests the run, or what follows the last mark of a run that goes on.
+    pub(super) async fn open(
+        endpoint: Arc<Endpoint>,
+        mut input: RunAgentInput,
+        cx: RunContext,
+    ) -> Result<Self, AgentError> {
+        let is_kept = endpoint.is_resumable && cx.is_journaled();
+        if is_kept {
+            let props = input.forwarded_props.get_or_insert_with(|| json!({}));
+            if let Some(props) = props.as_object_mut() {
+                props.insert("onDisconnect".to_owned(), "continue".into());
+            }
+        }
+        let last = cx.continuation().map(|it| it.marks.iter().rev().find_map(|mark| mark[AFTER].as_u64()).unwrap_or(0));
+        let resumed = match last {
+            Some(last) => endpoint.resume(input.clone(), &cx, last).await?,
+            None => None,
+        };
+        let frames = match resumed {
+            Some(frames) => frames,
+            None => endpoint.send(input.clone(), &cx).await?,
+        };
+        Ok(Self { endpoint, cx, input, frames, last, open: 0, is_kept })
+    }
+
+    pub(super) async fn next(&mut self) -> Option<Result<ServerEvent, StreamError>> {
+        let mut attempts = 0;
+        loop {
+            let broken = match self.frames.next().await {
+                Some(Ok(frame)) if !frame.is_cut_off => {
+                    if self.is_kept {
+                        self.last = frame.id.as_deref().and_then(|id| id.parse().ok()).or(self.last);
+                    }
+                    return Some(Ok(frame));
+                }
+                None => return None,
+                Some(broken) => broken,
+            };
+            let Some(last) = self.last.filter(|_| attempts < MAX_ATTEMPTS) else { return Some(broken) };
+            attempts += 1;
+            sleep(RETRY_INTERVAL).await;
+            match self.endpoint.resume(self.input.clone(), &self.cx, last).await {
+                Ok(Some(frames)) => self.frames = frames,
+                Ok(None) => return Some(broken),
+                Err(error) => {
+                    tracing::debug!(?error, attempts, "a broken stream cannot be resumed yet");
+                    self.frames = futures::stream::iter([broken]).boxed();
+                }
+            }
+        }
+    }
+
+    /// Counts what is open. Returns whether the event closes the last open item.
+    pub(super) fn passes(&mut self, event: &Event) -> bool {
+        match event {
+            Event::TextMessageStart(_)
+            | Event::ToolCallStart(_)
+            | Event::ReasoningStart(_)
+            | Event::ReasoningMessageStart(_)
+            | Event::StepStarted(_)
+            | Event::SubagentStarted(_) => {
+                self.open += 1;
+                false
+            }
+            Event::TextMessageEnd(_)
+            | Event::ToolCallEnd(_)
+            | Event::ReasoningEnd(_)
+            | Event::ReasoningMessageEnd(_)
+            | Event::StepFinished(_)
+            | Event::SubagentFinished(_)
+            | Event::SubagentError(_) => {
+                self.open = self.open.saturating_sub(1);
+                self.open == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Marks a place where nothing is open: another server can go on there.
+    pub(super) fn mark(&self) {
+        if let Some(last) = self.last {
+            self.cx.mark(json!({ AFTER: last }));
+        }
+    }
+
+    /// Returns the rest of the stream, after the end of the run.
+    pub(super) fn into_rest(mut self) -> ServerEvents {
+        self.is_kept = false;
+        std::mem::replace(&mut self.frames, futures::stream::empty().boxed())
+    }
+}
+
+impl Drop for RunStream {
+    /// An endpoint that keeps runs does not notice that this server has stopped its own.
+    fn drop(&mut self) {
+        if self.is_kept && !self.cx.is_left_to_another_server() {
+            let (endpoint, cx) = (self.endpoint.clone(), self.cx.clone());
+            tokio::spawn(async move { endpoint.cancel(&cx).await }.in_current_span());
+        }
+    }
+}
+
+/// The ids of messages and calls that were taken back from clients, and that the endpoint sends again.
+pub(super) struct NewIds {
+    taken_back: HashSet<String>,
+    attempt: u32,
+}
+
+impl NewIds {
+    pub(super) fn of(cx: &RunContext) -> Option<Self> {
+        let continuation = cx.continuation().filter(|it| !it.taken_back.is_empty())?;
+        Some(Self { taken_back: continuation.taken_back.clone(), attempt: continuation.attempt })
+    }
+
+    /// Replaces them in an event, a message or a call.
+    pub(super) fn replace_in(&self, object: &mut JsonObject) {
+        for (name, value) in object {
+            match (name.as_str(), value) {
+                ("messages" | "toolCalls", Value::Array(items)) => {
+                    items.iter_mut().filter_map(Value::as_object_mut).for_each(|item| self.replace_in(item));
+                }
+                (
+                    "id" | "messageId" | "toolCallId" | "parentMessageId" | "parentToolCallId" | "entityId",
+                    Value::String(id),
+                ) if self.taken_back.contains(id) => {
+                    id.push_str(&format!("-{}", self.attempt));
+                }
+                _ => {}
+            }
+        }
+    }
+}

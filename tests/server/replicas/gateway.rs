@@ -1,0 +1,126 @@
+//! A server whose agent is another server, while either of them is killed or stopped.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir};
+
+use super::{
+    ask_detached,
+    client::{Received, Replica, Stream},
+    continued::{counted, folded, restarted},
+    poll::poll_until,
+    said,
+};
+use crate::streams::checker;
+
+/// A folder of each server, which outlives it.
+struct Folders {
+    gateway: TempDir,
+    backend: TempDir,
+}
+
+impl Folders {
+    fn new() -> Self {
+        Self { gateway: tempdir().unwrap(), backend: tempdir().unwrap() }
+    }
+
+    fn backend_environment(&self) -> [(&str, &str); 2] {
+        [("AGUI_SERVER__DATA_DIR", self.backend.path().to_str().unwrap()), ("AGUI_SERVER__DRAIN_SECS", "0")]
+    }
+
+    /// Starts the gateway. It finds its threads again.
+    fn gateway_of(&self, backend: &Replica) -> Replica {
+        let file = self.gateway.path().join("config.toml");
+        let url = &backend.url;
+        let config =
+            format!("[agents.remote]\nkind = \"remote\"\nurl = \"{url}/agents/demo/send-message\"\nresumable = true\n");
+        fs::write(&file, config).unwrap();
+        let data = self.gateway.path().to_str().unwrap();
+        let environment = [("AGUI_SERVER__DATA_DIR", data), ("AGUI_SERVER__DRAIN_SECS", "0")];
+        Replica::start_with(&["--config", file.to_str().unwrap()], &environment)
+    }
+}
+
+async fn has_begun(stream: &mut Stream) -> Vec<Received> {
+    let mut seen = Vec::new();
+    while seen.iter().filter(|it: &&Received| it.name() == "TEXT_MESSAGE_CONTENT").count() < 3 {
+        seen.push(stream.next().await.unwrap());
+    }
+    seen
+}
+
+/// Checks the run on both servers: the text came once, and the backend ran it once.
+async fn check(gateway: &Replica, backend: &Replica, text: &str, answer: &str) -> Vec<Received> {
+    let thread = gateway.until_status("finished").await;
+    assert_eq!(said(&thread), [format!("user: {text}"), format!("assistant: {answer}")]);
+    let log = gateway.follow("r", 0).await.rest().await;
+    assert_eq!(folded(&log), [answer]);
+    let events: Vec<_> = log.iter().map(|it| serde_json::from_value(it.event.clone()).unwrap()).collect();
+    let input = serde_json::from_value(ask_detached("r", text)).unwrap();
+    assert_eq!(checker::check(&input, &events), Ok(()), "{log:?}");
+    let there = backend.until_status("finished").await;
+    assert_eq!(there["runs"].as_array().unwrap().len(), 1);
+    log
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_killed_goes_on_with_the_run_that_its_backend_has_kept() {
+    let folders = Folders::new();
+    let backend = Replica::start(&folders.backend_environment());
+    let gateway = folders.gateway_of(&backend);
+    let mut stream = gateway.run(&ask_detached("r", "count to 60")).await;
+    has_begun(&mut stream).await;
+    gateway.kill();
+    drop(stream);
+    let gateway = folders.gateway_of(&backend);
+    let log = check(&gateway, &backend, "count to 60", &counted(60)).await;
+    let continued: Vec<_> = log.iter().filter(|it| it.event["name"] == "run_continued").collect();
+    assert_eq!(continued.len(), 1);
+    assert_eq!(continued[0].event["value"], json!({ "attempt": 1, "cause": "server_lost" }));
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_stopped_does_not_cancel_the_run_of_its_backend() {
+    let folders = Folders::new();
+    let backend = Replica::start(&folders.backend_environment());
+    let gateway = folders.gateway_of(&backend);
+    let mut stream = gateway.run(&ask_detached("r", "count to 60")).await;
+    has_begun(&mut stream).await;
+    gateway.process.signal("-TERM");
+    assert_eq!(gateway.end().0, Some(0));
+    let gateway = folders.gateway_of(&backend);
+    check(&gateway, &backend, "count to 60", &counted(60)).await;
+}
+
+#[tokio::test]
+async fn a_gateway_waits_while_its_backend_is_restarted() {
+    let folders = Folders::new();
+    let environment = folders.backend_environment();
+    let backend = Replica::start(&environment);
+    let gateway = folders.gateway_of(&backend);
+    let mut stream = gateway.run(&ask_detached("r", "count to 60")).await;
+    has_begun(&mut stream).await;
+    let backend = restarted(backend, &environment).await;
+    let events = stream.rest().await;
+    assert_eq!(events.last().unwrap().name(), "RUN_FINISHED", "{events:?}");
+    check(&gateway, &backend, "count to 60", &counted(60)).await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_at_the_gateway_ends_at_its_backend() {
+    let folders = Folders::new();
+    let backend = Replica::start(&folders.backend_environment());
+    let gateway = folders.gateway_of(&backend);
+    let mut stream = gateway.run(&ask_detached("r", "count to 1000")).await;
+    has_begun(&mut stream).await;
+    assert_eq!(gateway.cancel("r").await, 202);
+    gateway.until_status("cancelled").await;
+    backend.until_status("cancelled").await;
+    let status: Value = poll_until("the backend has no run", async || {
+        let thread = backend.thread().await;
+        thread.get("activeRunId").is_none().then(|| thread["runs"][0]["status"].clone())
+    })
+    .await;
+    assert_eq!(status, "cancelled");
+}
