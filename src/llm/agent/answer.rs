@@ -112,14 +112,7 @@ impl<'r> AnswerBuilder<'r> {
             BlockStart::Reasoning { redacted } => {
                 self.call_message = None;
                 let events = emit::ReasoningSpan::new();
-                let message = ReasoningMessage {
-                    id: events.message_id().clone(),
-                    content: String::new(),
-                    encrypted_value: None,
-                    encrypted_value_type: None,
-                    metadata: None,
-                    subagent_run_id: None,
-                };
+                let message = ReasoningMessage::new(events.message_id().clone(), "");
                 AnswerBlock::Reasoning { events, message, is_open: false, redacted }
             }
             BlockStart::Call { id, name } => {
