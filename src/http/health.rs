@@ -4,7 +4,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{dependencies::Dependency, state::App};
+use super::state::{App, Dependency};
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {

@@ -11,7 +11,6 @@ use utoipa_axum::{
 use super::{
     accept::middleware,
     agents, connect,
-    dependencies::Dependencies,
     dialects::tanstack::join,
     fallback, follow, health, index, metrics,
     openapi::{
@@ -22,7 +21,7 @@ use super::{
     options::{AgentPath, HttpOptions},
     route_list::{Route, RouteAccess, RouteList},
     send_message,
-    state::{App, Credential},
+    state::{App, Credential, Dependencies},
     threads,
 };
 use crate::{auth::Authenticator, run::Runs};

@@ -8,7 +8,6 @@ mod export;
 mod health;
 mod load;
 mod output;
-mod printable;
 mod recording_tests;
 mod server_client;
 mod target;

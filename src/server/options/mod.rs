@@ -19,16 +19,15 @@ mod load;
 mod models;
 mod option_names;
 mod origin;
-mod record;
 mod server;
 mod store;
-mod tools;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 pub(crate) use agents::{AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelConfig};
 pub(crate) use auth::{AuthConfig, AuthMode};
+pub(crate) use check::SANDBOX;
 pub use diagnose::ConfigError;
 pub(crate) use json_schema::JSON_SCHEMA;
 pub(crate) use jwt::JwtConfig;
@@ -37,7 +36,6 @@ pub(crate) use models::ModelsConfig;
 pub(crate) use origin::Origin;
 pub(crate) use server::{RunsConfig, ServerConfig};
 pub(crate) use store::{StoreConfig, StoreUrl};
-pub(crate) use tools::SANDBOX;
 
 use crate::{
     http::AllowRule,

@@ -16,7 +16,7 @@ use super::{
     envelope::{self, EnvelopeRoutes},
     info, inspect,
     join_token::JoinTokens,
-    socket, stop, suggest, threads,
+    socket, stop, threads,
 };
 use crate::{
     http::{
@@ -26,7 +26,8 @@ use crate::{
         error::ApiError,
         follow::LastEventId,
         openapi::{answer, refuse},
-        send_message::run_agent,
+        run_response::respond_run,
+        send_message::{read_input, run_agent},
     },
     protocol::RunAgentInput,
     run::OnDisconnect,
@@ -44,7 +45,7 @@ pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> V
         .routes(routes!(debug_events::debug_events))
         .routes(routes!(run))
         .routes(routes!(connect::connect))
-        .routes(routes!(suggest::suggest))
+        .routes(routes!(suggest))
         .routes(routes!(stop::stop));
     if stores_threads {
         routes = routes.merge(thread_routes()).layer(Extension(tokens.clone()));
@@ -93,4 +94,22 @@ async fn run(
     request: Request,
 ) -> Result<Response, ApiError> {
     run_agent(&app, find_agent(&app, &agent)?, Some(on_disconnect), request).await
+}
+
+/// Runs an agent, and stores nothing.
+#[utoipa::path(
+    post,
+    path = "/agent/{agent}/suggest",
+    operation_id = "suggest",
+    tag = "CopilotKit",
+    request_body = RunAgentInput,
+    responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store)
+)]
+pub(super) async fn suggest(
+    State(app): State<App>,
+    Path(agent): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (run, encoder) = read_input(&app, find_agent(&app, &agent)?, None, request).await?;
+    Ok(respond_run(&app, app.runs().start_unstored(run)?, encoder).await)
 }

@@ -11,7 +11,6 @@ mod closing;
 mod entries;
 mod history;
 mod items;
-mod known;
 mod patch;
 mod reasoning;
 mod state;
