@@ -69,15 +69,13 @@ pub(crate) struct ThreadSummaryJson {
 #[utoipa::path(
     get,
     path = "/threads",
-    operation_id = "listThreads",
-    tag = "threads",
     params(ListQuery),
     responses(
         (status = 200, description = "A page of threads.", body = ThreadListJson),
         refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_threads(
     Query(query): Query<ListQuery>,
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Json<ThreadListJson>, ApiError> {

@@ -50,7 +50,6 @@ pub(crate) struct Cancellation {
 #[utoipa::path(
     post,
     path = "/threads/{thread}/runs/{run}/cancel",
-    operation_id = "cancelRun",
     tag = "runs",
     responses(
         (status = 200, description = "The run had already ended.", body = Cancellation),
@@ -58,7 +57,7 @@ pub(crate) struct Cancellation {
         refuse::Run, refuse::Store, refuse::Thread,
     ),
 )]
-pub(crate) async fn cancel(
+pub(crate) async fn cancel_run(
     Path((thread, run)): Path<(String, String)>,
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<(StatusCode, Json<Cancellation>), ApiError> {

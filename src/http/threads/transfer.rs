@@ -130,14 +130,12 @@ pub(crate) struct ImportQuery {
 #[utoipa::path(
     get,
     path = "/threads/{thread}/export",
-    operation_id = "exportThread",
-    tag = "threads",
     responses(
         (status = 200, description = "The thread.", body = ExportJson),
         refuse::Answer, refuse::Store, refuse::Thread,
     ),
 )]
-pub(crate) async fn export(
+pub(crate) async fn export_thread(
     State(app): State<App>,
     Path(thread): Path<String>,
     OwnThreads { threads, owner }: OwnThreads,
@@ -154,8 +152,6 @@ pub(crate) async fn export(
 #[utoipa::path(
     post,
     path = "/threads/import",
-    operation_id = "importThread",
-    tag = "threads",
     params(ImportQuery),
     request_body = ExportJson,
     responses(
@@ -163,7 +159,7 @@ pub(crate) async fn export(
         refuse::Body, refuse::Copy, refuse::Limits, refuse::Store, refuse::Url,
     ),
 )]
-pub(crate) async fn import(
+pub(crate) async fn import_thread(
     State(app): State<App>,
     Query(query): Query<ImportQuery>,
     OwnThreads { threads, owner }: OwnThreads,

@@ -27,7 +27,7 @@ use crate::{
         follow::LastEventId,
         openapi::{answer, refuse},
         run_response::respond_run,
-        send_message::{read_input, run_agent},
+        send_message::{read_input, run_or_resume},
     },
     protocol::RunAgentInput,
     run::OnDisconnect,
@@ -41,22 +41,22 @@ pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> V
     }
     let (prefix, tokens) = (options.prefix.as_str(), Arc::new(JoinTokens::default()));
     let mut routes = OpenApiRouter::new()
-        .routes(routes!(info::info))
-        .routes(routes!(debug_events::debug_events))
-        .routes(routes!(run))
-        .routes(routes!(connect::connect))
+        .routes(routes!(info::read_copilot_info))
+        .routes(routes!(debug_events::follow_copilot_runs))
+        .routes(routes!(run_copilot_agent))
+        .routes(routes!(connect::connect_copilot_thread))
         .routes(routes!(suggest))
-        .routes(routes!(stop::stop));
+        .routes(routes!(stop::stop_copilot_run));
     if stores_threads {
         routes = routes.merge(thread_routes()).layer(Extension(tokens.clone()));
     }
     let routes = routes.layer(Extension(options.on_disconnect));
     let envelopes = OpenApiRouter::new()
-        .routes(at(prefix, routes!(envelope::envelope)))
-        .routes(at(&format!("{prefix}/"), routes!(envelope::envelope)))
+        .routes(at(prefix, routes!(envelope::send_envelope)))
+        .routes(at(&format!("{prefix}/"), routes!(envelope::send_envelope)))
         .layer(Extension(Arc::new(EnvelopeRoutes::new(routes.clone().into()))));
     let routes = OpenApiRouter::new().nest(prefix, routes).merge(envelopes);
-    let mut sets = vec![RouteSet::new(RouteAccess::Authenticated, routes).listing_only(prefix)];
+    let mut sets = vec![RouteSet::new("CopilotKit", RouteAccess::Authenticated, routes).listing_only(prefix)];
     if stores_threads {
         sets.push(socket::route_set(prefix, tokens));
     }
@@ -65,21 +65,19 @@ pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> V
 
 fn thread_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(threads::list_threads))
+        .routes(routes!(threads::list_copilot_threads))
         .routes(routes!(socket::subscribe))
-        .routes(routes!(threads::update_thread, threads::delete_thread))
-        .routes(routes!(threads::archive_thread))
-        .routes(routes!(inspect::thread_messages))
-        .routes(routes!(inspect::thread_state))
-        .routes(routes!(inspect::thread_events))
+        .routes(routes!(threads::edit_copilot_thread, threads::delete_copilot_thread))
+        .routes(routes!(threads::archive_copilot_thread))
+        .routes(routes!(inspect::read_copilot_messages))
+        .routes(routes!(inspect::read_copilot_state))
+        .routes(routes!(inspect::read_copilot_events))
 }
 
 /// Runs an agent.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/run",
-    operation_id = "runCopilotAgent",
-    tag = "CopilotKit",
     params(LastEventId),
     request_body = RunAgentInput,
     responses(
@@ -87,21 +85,19 @@ fn thread_routes() -> OpenApiRouter<App> {
         refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store,
     ),
 )]
-async fn run(
+async fn run_copilot_agent(
     State(app): State<App>,
     Path(agent): Path<String>,
     Extension(on_disconnect): Extension<OnDisconnect>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    run_agent(&app, find_agent(&app, &agent)?, Some(on_disconnect), request).await
+    run_or_resume(&app, find_agent(&app, &agent)?, Some(on_disconnect), request).await
 }
 
 /// Runs an agent, and stores nothing.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/suggest",
-    operation_id = "suggest",
-    tag = "CopilotKit",
     request_body = RunAgentInput,
     responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store)
 )]

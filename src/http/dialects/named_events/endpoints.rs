@@ -50,9 +50,9 @@ use crate::{
 };
 
 pub(crate) fn route_set(options: &NamedEventOptions, stores_threads: bool) -> Option<RouteSet> {
-    let routes = || OpenApiRouter::new().routes(routes!(chat)).routes(routes!(agent));
+    let routes = || OpenApiRouter::new().routes(routes!(run_chat)).routes(routes!(run_named_events));
     let routes = (options.enabled && stores_threads).then(routes)?;
-    Some(RouteSet::new(RouteAccess::Authenticated, routes.layer(Extension(Arc::new(options.clone())))))
+    Some(RouteSet::new("named events", RouteAccess::Authenticated, routes.layer(Extension(Arc::new(options.clone())))))
 }
 
 /// Runs the agent of chats with named events.
@@ -61,15 +61,13 @@ pub(crate) fn route_set(options: &NamedEventOptions, stores_threads: bool) -> Op
 #[utoipa::path(
     post,
     path = "/agent/chat/stream",
-    operation_id = "runChat",
-    tag = "named events",
     request_body = ChatRequest,
     responses(
         (status = 200, description = "The events of the run. The name of an event is in its line `event:`.", body = NamedEvent, content_type = "text/event-stream"),
         refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store,
     ),
 )]
-async fn chat(
+async fn run_chat(
     State(app): State<App>,
     Extension(options): Extension<Arc<NamedEventOptions>>,
     request: Request,
@@ -83,15 +81,13 @@ async fn chat(
 #[utoipa::path(
     post,
     path = "/agent/agent/stream",
-    operation_id = "runNamedEvents",
-    tag = "named events",
     request_body = ChatRequest,
     responses(
         (status = 200, description = "The events of the run. The name of an event is in its line `event:`.", body = NamedEvent, content_type = "text/event-stream"),
         refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store,
     ),
 )]
-async fn agent(
+async fn run_named_events(
     State(app): State<App>,
     Extension(options): Extension<Arc<NamedEventOptions>>,
     request: Request,
