@@ -13,10 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    list::ThreadSummaryJson,
-    pages::{TimeText, time},
-};
+use super::list::{ThreadSummaryJson, TimeText, time};
 use crate::http::openapi::refuse;
 use crate::{
     base::text::shortened,

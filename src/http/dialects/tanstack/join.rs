@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::ui_message::{UiMessage, ui_messages};
-use crate::http::openapi::{answer, refuse};
 use crate::http::{
     accept::{
         extract::{Path, Query},
@@ -20,9 +19,10 @@ use crate::http::{
     },
     error::ApiError,
     follow::{LastEventId, event_number, follow_after, last_event_id},
+    openapi::{answer, refuse},
     read_run::find_agent,
     state::App,
-    threads::pages::page_size,
+    threads::list::page_size,
 };
 use crate::{
     agent::Principal,

@@ -5,7 +5,7 @@ use proptest::{collection::vec, prelude::*, sample::subsequence};
 use super::*;
 use crate::protocol::{AssistantMessage, ReasoningMessage, SystemMessage, ToolCall, ToolMessage};
 
-mod without_ids;
+mod without_ids_tests;
 
 const DELIVERED: MessageOrigin = MessageOrigin::Run { run: 1, delivered: true };
 const UNDELIVERED: MessageOrigin = MessageOrigin::Run { run: 2, delivered: false };

@@ -2,9 +2,8 @@
 
 use super::{
     Guard,
-    entries::{CallDetails, ImplicitMessage},
+    entries::{CallDetails, ImplicitMessage, Owner, Violation},
     items::check_owner,
-    violation::{Owner, Violation},
 };
 use crate::{
     protocol::{
