@@ -199,7 +199,7 @@ pub mod state {
 
     /// Changes parts of the state: all operations apply, or none does.
     pub fn delta(operations: impl IntoIterator<Item = PatchOperation>) -> Event {
-        StateDelta::new(operations.into_iter().collect()).into()
+        StateDelta::new(operations.into_iter().collect::<crate::protocol::JsonPatch>()).into()
     }
 }
 

@@ -1,7 +1,7 @@
-//! Serde helpers for options whose keys carry their unit.
+//! Units for options whose keys carry them.
 //!
-//! `#[serde(rename = "timeout_secs", deserialize_with = "units::seconds")]` reads `timeout_secs = 30` into a `Duration`.
-//! The `optional_…` helpers read 0 as `None`: no limit. [`deadline`] is the end of such a time.
+//! `#[serde(rename = "timeout_secs", with = "units::Seconds")]` reads `timeout_secs = 30` into a `Duration`. The `Optional…`
+//! units read 0 as `None`: no limit. [`deadline`] is the end of such a time.
 
 use std::time::Duration;
 
@@ -17,72 +17,73 @@ pub(crate) fn deadline(from: Instant, time: Duration) -> Instant {
     from.checked_add(time).or_else(|| from.checked_add(FAR_FUTURE)).unwrap_or(from)
 }
 
-/// Reads whole seconds.
-pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    u64::deserialize(deserializer).map(Duration::from_secs)
-}
+/// Defines the units: each reads a number into a value, and has the unit in the JSON Schema of the configuration.
+macro_rules! units {
+    ($($(#[$doc:meta])* $name:ident: $number:ty => $value:ty = $read:expr, $unit:literal;)*) => { $(
+        $(#[$doc])*
+        #[allow(dead_code, reason = "options of some features have units of their own")]
+        pub(crate) enum $name {}
 
-/// Reads hours into milliseconds; 0 is `None`.
-pub(crate) fn optional_hours<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    Ok(optional(deserializer)?.map(|hours: u64| hours.saturating_mul(3_600_000)))
-}
-
-/// Reads days into milliseconds; 0 is `None`.
-pub(crate) fn optional_days<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    Ok(optional(deserializer)?.map(|days: u64| days.saturating_mul(24 * 3_600_000)))
-}
-
-/// Reads a number; 0 is `None`.
-pub(crate) fn optional<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de> + Default + PartialEq,
-{
-    Ok(Some(T::deserialize(deserializer)?).filter(|number| *number != T::default()))
-}
-
-/// The same helpers for the JSON Schema of the configuration, which has the unit in `x-unit`.
-#[cfg(test)]
-#[allow(dead_code, reason = "options of some features have units of their own")]
-pub(crate) mod json_schema {
-    use std::{borrow::Cow, collections::BTreeMap};
-
-    use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-
-    /// An IP address and a port.
-    pub(crate) const SOCKET_ADDRESS: &str = r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]{1,5}$";
-
-    /// An IP address or a name, and a port.
-    pub(crate) const NAMED_SOCKET_ADDRESS: &str = r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]{1,5}$";
-
-    /// The schema of an `IndexMap`.
-    pub(crate) type Table<T> = BTreeMap<String, T>;
-
-    macro_rules! numbers {
-        ($($name:ident $unit:literal,)*) => { $(
-            pub(crate) struct $name;
-
-            impl JsonSchema for $name {
-                fn schema_name() -> Cow<'static, str> {
-                    stringify!($name).into()
-                }
-
-                fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                    json_schema!({ "type": "integer", "minimum": 0, "x-unit": $unit })
-                }
+        #[allow(dead_code, reason = "options of some features have units of their own")]
+        impl $name {
+            pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$value, D::Error> {
+                <$number>::deserialize(deserializer).map($read)
             }
-        )* };
-    }
+        }
 
-    numbers! {
-        Seconds "In seconds.",
-        OptionalSeconds "In seconds; 0 switches it off.",
-        OptionalHours "In hours; 0 is no limit.",
-        OptionalDays "In days; 0 is no limit.",
-        OptionalNumber "0 is no limit.",
-        Megabytes "In megabytes (2^20 bytes).",
-    }
+        #[cfg(test)]
+        impl $name {
+            /// Writes a default for the JSON Schema.
+            pub(crate) fn serialize<S: serde::Serializer>(value: &$value, serializer: S) -> Result<S::Ok, S::Error> {
+                serde::Serialize::serialize(value, serializer)
+            }
+        }
+
+        #[cfg(test)]
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "integer", "minimum": 0, "x-unit": $unit })
+            }
+        }
+    )* };
 }
+
+units! {
+    /// Whole seconds.
+    Seconds: u64 => Duration = Duration::from_secs, "In seconds.";
+    /// Whole seconds; 0 is `None`.
+    OptionalSeconds: u64 => Option<Duration> = |number| not_zero(number).map(Duration::from_secs),
+        "In seconds; 0 switches it off.";
+    /// Hours, in milliseconds; 0 is `None`.
+    OptionalHours: u64 => Option<u64> = |number| not_zero(number).map(|hours| hours.saturating_mul(3_600_000)),
+        "In hours; 0 is no limit.";
+    /// Days, in milliseconds; 0 is `None`.
+    OptionalDays: u64 => Option<u64> = |number| not_zero(number).map(|days| days.saturating_mul(24 * 3_600_000)),
+        "In days; 0 is no limit.";
+    /// A number; 0 is `None`.
+    OptionalNumber: u64 => Option<u64> = not_zero, "0 is no limit.";
+    /// A number of things in memory; 0 is `None`.
+    OptionalCount: usize => Option<usize> = not_zero, "0 is no limit.";
+    /// Megabytes, in bytes.
+    Megabytes: u64 => u64 = |megabytes| megabytes.saturating_mul(1 << 20), "In megabytes (2^20 bytes).";
+}
+
+fn not_zero<T: Default + PartialEq>(number: T) -> Option<T> {
+    Some(number).filter(|number| *number != T::default())
+}
+
+/// An IP address and a port, in the JSON Schema of the configuration.
+#[cfg(test)]
+pub(crate) const SOCKET_ADDRESS: &str = r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]{1,5}$";
+
+/// An IP address or a name, and a port.
+#[cfg(test)]
+#[allow(dead_code, reason = "it is an option of the feature `config`")]
+pub(crate) const NAMED_SOCKET_ADDRESS: &str = r"^([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(%[0-9]+)?\]):[0-9]{1,5}$";
 
 #[cfg(test)]
 mod tests {

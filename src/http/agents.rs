@@ -35,11 +35,9 @@ pub(crate) struct AgentSummary {
 #[utoipa::path(
     get,
     path = "/agents",
-    operation_id = "listAgents",
-    tag = "agents",
     responses((status = 200, description = "The agents.", body = AgentList))
 )]
-pub(crate) async fn list(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<AgentList> {
+pub(crate) async fn list_agents(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<AgentList> {
     Json(AgentList { agents: summaries(&app, caller.principal().as_ref()) })
 }
 
@@ -58,14 +56,12 @@ pub(crate) fn summaries(app: &App, caller: Option<&Principal>) -> Vec<AgentSumma
 #[utoipa::path(
     get,
     path = "/agents/{agent}/capabilities",
-    operation_id = "readCapabilities",
-    tag = "agents",
     responses(
         (status = 200, description = "The capabilities.", body = AgentCapabilities),
         refuse::Agent,
     ),
 )]
-pub(crate) async fn capabilities(
+pub(crate) async fn read_capabilities(
     State(app): State<App>,
     Path(agent): Path<String>,
     Extension(caller): Extension<Caller>,

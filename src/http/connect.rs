@@ -52,12 +52,10 @@ const RUN_STARTED_NUMBER: u64 = 1;
 #[utoipa::path(
     post,
     path = "/threads/{thread}/connect",
-    operation_id = "connectThread",
-    tag = "runs",
     request_body(content = ConnectInput, description = "May be absent."),
     responses(answer::EventAnswer, refuse::Answer, refuse::Body, refuse::Store, refuse::Followers)
 )]
-pub(crate) async fn connect(
+pub(crate) async fn connect_thread(
     State(app): State<App>,
     Path(thread): Path<String>,
     Extension(caller): Extension<Caller>,

@@ -64,12 +64,10 @@ pub(crate) struct FollowQuery {
 #[utoipa::path(
     get,
     path = "/threads/{thread}/runs/{run}/events",
-    operation_id = "followRun",
-    tag = "runs",
     params(FollowQuery, LastEventId),
     responses(answer::EventAnswer, answer::CaughtUp, refuse::Follow, refuse::Parameter, refuse::Store,)
 )]
-pub(crate) async fn events(
+pub(crate) async fn follow_run(
     State(app): State<App>,
     Path((thread, run)): Path<(String, String)>,
     Query(query): Query<FollowQuery>,
@@ -81,7 +79,7 @@ pub(crate) async fn events(
         Some(number) => number,
         None => query.after.map_or(Ok(0), |after| event_number("after", &after))?,
     };
-    follow_run(&app, &caller, &thread.into(), &run.into(), after, Encoder::negotiate(accepted(&headers))).await
+    follow_after(&app, &caller, &thread.into(), &run.into(), after, Encoder::negotiate(accepted(&headers))).await
 }
 
 /// Returns the number of the last event that a reconnecting client has.
@@ -97,7 +95,7 @@ pub(crate) fn event_number(name: &str, value: &str) -> Result<u64, ApiError> {
 }
 
 /// Responds with the events of a detached run after the event with number `after`.
-pub(crate) async fn follow_run(
+pub(crate) async fn follow_after(
     app: &App,
     caller: &Caller,
     thread: &ThreadId,

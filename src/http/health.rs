@@ -4,7 +4,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{dependencies::Dependency, state::App};
+use super::state::{App, Dependency};
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
@@ -33,11 +33,9 @@ enum ReadinessStatus {
 #[utoipa::path(
     get,
     path = "/healthz",
-    operation_id = "checkHealth",
-    tag = "server",
     responses((status = 200, description = "The process is alive.", body = Health))
 )]
-pub(crate) async fn alive() -> Json<Health> {
+pub(crate) async fn check_health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
@@ -49,14 +47,12 @@ pub(crate) async fn alive() -> Json<Health> {
 #[utoipa::path(
     get,
     path = "/readyz",
-    operation_id = "checkReadiness",
-    tag = "server",
     responses(
         (status = 200, description = "The server accepts runs.", body = Readiness),
         (status = 503, description = "The server does not accept runs now.", body = Readiness),
     ),
 )]
-pub(crate) async fn ready(State(app): State<App>) -> (StatusCode, Json<Readiness>) {
+pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json<Readiness>) {
     let refused = |status| (StatusCode::SERVICE_UNAVAILABLE, Json(Readiness { status, unavailable: Vec::new() }));
     if !app.runs().is_ready() {
         return refused(ReadinessStatus::ShuttingDown);

@@ -65,8 +65,6 @@ struct Description<'a> {
 #[utoipa::path(
     get,
     path = "/",
-    operation_id = "describeServer",
-    tag = "server",
     responses(
         (status = 200, description = "The description, in the form that `Accept` names.", content(
             (Description<'_> = "application/json"),
@@ -75,7 +73,11 @@ struct Description<'a> {
         )),
     ),
 )]
-pub(crate) async fn index(State(app): State<App>, OriginalUri(original): OriginalUri, request: Request) -> Response {
+pub(crate) async fn describe_server(
+    State(app): State<App>,
+    OriginalUri(original): OriginalUri,
+    request: Request,
+) -> Response {
     let (head, _) = request.into_parts();
     let format = Format::negotiate(&head.headers);
     let caller = match app.auth().authenticate(&head).await {

@@ -21,8 +21,6 @@ use crate::observe::metrics::TextFormat;
 #[utoipa::path(
     get,
     path = "/metrics",
-    operation_id = "readMetrics",
-    tag = "server",
     responses(
         (status = 200, description = "The metrics.", content(
             (String = "text/plain"),
@@ -31,7 +29,7 @@ use crate::observe::metrics::TextFormat;
         refuse::Loopback,
     ),
 )]
-pub(crate) async fn on_main_listener(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn read_metrics(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     if app.auth().is_disabled() && !is_from_this_machine(&request) {
         return Err(ApiError::loopback_only("the metrics"));
     }

@@ -11,7 +11,6 @@ mod allow;
 mod answer_room;
 mod body;
 pub(crate) mod connect;
-pub(crate) mod dependencies;
 pub(crate) mod dialects;
 pub(crate) mod error;
 pub(crate) mod error_code;
@@ -31,7 +30,7 @@ mod routes;
 pub(crate) mod run_response;
 pub(crate) mod send_message;
 pub(crate) mod sse_response;
-mod state;
+pub(crate) mod state;
 mod store_probe;
 pub(crate) mod threads;
 

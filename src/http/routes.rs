@@ -11,7 +11,6 @@ use utoipa_axum::{
 use super::{
     accept::middleware,
     agents, connect,
-    dependencies::Dependencies,
     dialects::tanstack::join,
     fallback, follow, health, index, metrics,
     openapi::{
@@ -22,7 +21,7 @@ use super::{
     options::{AgentPath, HttpOptions},
     route_list::{Route, RouteAccess, RouteList},
     send_message,
-    state::{App, Credential},
+    state::{App, Credential, Dependencies},
     threads,
 };
 use crate::{auth::Authenticator, run::Runs};
@@ -36,8 +35,9 @@ pub(crate) struct Routers {
     pub(crate) authenticated_metrics: Router,
 }
 
-/// Routes whose callers are checked in the same way.
+/// Routes of one tag of the document, whose callers are checked in the same way.
 pub(crate) struct RouteSet {
+    tag: &'static str,
     access: RouteAccess,
     /// The only path that `GET /` lists. Without it, all are listed.
     listed: Option<String>,
@@ -45,8 +45,8 @@ pub(crate) struct RouteSet {
 }
 
 impl RouteSet {
-    pub(crate) fn new(access: RouteAccess, router: OpenApiRouter<App>) -> Self {
-        Self { access, listed: None, router }
+    pub(crate) fn new(tag: &'static str, access: RouteAccess, router: OpenApiRouter<App>) -> Self {
+        Self { tag, access, listed: None, router }
     }
 
     /// The other routes are parts of the one at this path.
@@ -70,34 +70,41 @@ pub(crate) fn at(path: &str, (schemas, mut paths, handlers): UtoipaMethodRouter<
 
 /// The routes at paths of the server's own.
 pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet> {
-    let mut routes = OpenApiRouter::new().routes(default_agent(stores_threads));
-    routes = match stores_threads {
-        true => routes.routes(routes!(send_message::named_agent, join::named_agent)),
-        false => routes.routes(routes!(send_message::named_agent)),
+    let named_agent = match stores_threads {
+        true => routes!(send_message::run_agent, join::join_agent),
+        false => routes!(send_message::run_agent),
     };
-    routes = routes.routes(routes!(agents::list)).routes(routes!(agents::capabilities));
+    let runs = OpenApiRouter::new().routes(default_agent(stores_threads)).routes(named_agent);
+    let agents = OpenApiRouter::new().routes(routes!(agents::list_agents)).routes(routes!(agents::read_capabilities));
+    let mut sets = vec![
+        RouteSet::new("runs", RouteAccess::Authenticated, runs),
+        RouteSet::new("agents", RouteAccess::Authenticated, agents),
+    ];
     if stores_threads {
-        let runs = OpenApiRouter::new().routes(routes!(connect::connect)).routes(routes!(follow::events));
-        routes = routes.merge(threads::routes()).merge(runs);
+        let runs = OpenApiRouter::new().routes(routes!(connect::connect_thread)).routes(routes!(follow::follow_run));
+        sets.push(RouteSet::new("threads", RouteAccess::Authenticated, threads::routes()));
+        sets.push(RouteSet::new("runs", RouteAccess::Authenticated, runs));
     }
+    let mut server = OpenApiRouter::new();
     if has_metrics {
-        routes = routes.routes(routes!(metrics::on_main_listener));
+        server = server.routes(routes!(metrics::read_metrics));
     }
-    routes = routes.routes(routes!(openapi::routes::openapi));
-    let index = OpenApiRouter::new().routes(routes!(index::index));
-    let health = OpenApiRouter::new().routes(routes!(health::alive)).routes(routes!(health::ready));
-    vec![
-        RouteSet::new(RouteAccess::Authenticated, routes),
-        RouteSet::new(RouteAccess::ChecksItself, index),
-        RouteSet::new(RouteAccess::Public, health),
-    ]
+    server = server.routes(routes!(openapi::routes::read_open_api));
+    let index = OpenApiRouter::new().routes(routes!(index::describe_server));
+    let health = OpenApiRouter::new().routes(routes!(health::check_health)).routes(routes!(health::check_readiness));
+    sets.extend([
+        RouteSet::new("server", RouteAccess::Authenticated, server),
+        RouteSet::new("server", RouteAccess::ChecksItself, index),
+        RouteSet::new("server", RouteAccess::Public, health),
+    ]);
+    sets
 }
 
 fn default_agent(stores_threads: bool) -> UtoipaMethodRouter<App> {
     match stores_threads {
         // `GET` joins a run, or returns a thread.
-        true => routes!(send_message::default_agent, join::default_agent),
-        false => routes!(send_message::default_agent),
+        true => routes!(send_message::run_default_agent, join::join_default_agent),
+        false => routes!(send_message::run_default_agent),
     }
 }
 
@@ -109,9 +116,9 @@ pub(crate) fn own_path(AgentPath { path, agent }: AgentPath, stores_threads: boo
     }
     let mut handlers = send_message::agent_of(agent);
     if stores_threads {
-        handlers = handlers.get(join::default_agent);
+        handlers = handlers.get(join::join_default_agent);
     }
-    RouteSet::new(RouteAccess::Authenticated, OpenApiRouter::new().routes((schemas, paths, handlers)))
+    RouteSet::new("runs", RouteAccess::Authenticated, OpenApiRouter::new().routes((schemas, paths, handlers)))
 }
 
 /// Without stored threads, there are no routes below `/threads`. `has_metrics`: `GET /metrics` is one of the main routes. The
@@ -134,9 +141,9 @@ pub(crate) fn router(
     let list =
         RouteList::new(built_in.iter_mut().flat_map(RouteSet::list), further.iter_mut().flat_map(RouteSet::list));
     let (mut public, mut private, mut declared) = (Router::new(), Router::new(), Vec::new());
-    for RouteSet { access, router, .. } in built_in.into_iter().chain(further) {
+    for RouteSet { tag, access, router, .. } in built_in.into_iter().chain(further) {
         let (routes, openapi) = router.split_for_parts();
-        declared.push((access, openapi));
+        declared.push((tag, access, openapi));
         match access {
             RouteAccess::Authenticated => private = private.merge(routes),
             RouteAccess::ChecksItself | RouteAccess::Public => public = public.merge(routes),

@@ -18,7 +18,7 @@ use super::{
         read_body,
     },
     error::ApiError,
-    follow::{LastEventId, follow_run, last_event_id},
+    follow::{LastEventId, follow_after, last_event_id},
     read_run::{find_agent, read_run},
     run_response::respond_run,
     state::App,
@@ -38,13 +38,11 @@ use crate::{
 #[utoipa::path(
     post,
     path = "/send-message",
-    operation_id = "runDefaultAgent",
-    tag = "runs",
     params(LastEventId),
     request_body = RunAgentInput,
     responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
 )]
-pub(crate) async fn default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn run_default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     run(&app, None, request).await
 }
 
@@ -52,13 +50,11 @@ pub(crate) async fn default_agent(State(app): State<App>, request: Request) -> R
 #[utoipa::path(
     post,
     path = "/agents/{agent}/send-message",
-    operation_id = "runAgent",
-    tag = "runs",
     params(LastEventId),
     request_body = RunAgentInput,
     responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
 )]
-pub(crate) async fn named_agent(
+pub(crate) async fn run_agent(
     State(app): State<App>,
     Path(agent): Path<String>,
     request: Request,
@@ -72,11 +68,11 @@ pub(crate) fn agent_of(name: Arc<str>) -> MethodRouter<App> {
 
 async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response, ApiError> {
     let agent = find_agent(app, name)?;
-    run_agent(app, agent, None, request).await
+    run_or_resume(app, agent, None, request).await
 }
 
 /// `on_disconnect` is the endpoint's default.
-pub(crate) async fn run_agent(
+pub(crate) async fn run_or_resume(
     app: &App,
     agent: AgentEntry,
     on_disconnect: Option<OnDisconnect>,
@@ -112,7 +108,7 @@ async fn resume(app: &App, after: u64, request: Request) -> Result<Response, Api
     let input = decode_input(&body)?;
     drop(body);
     let encoder = encoder_for(&input, &head.headers);
-    follow_run(app, caller, &input.thread_id, &input.run_id, after, encoder).await
+    follow_after(app, caller, &input.thread_id, &input.run_id, after, encoder).await
 }
 
 fn decode_input(body: &[u8]) -> Result<RunAgentInput, ApiError> {

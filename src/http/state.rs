@@ -9,7 +9,6 @@ use super::{
     accept::body_budget::BodyBudget,
     allow::is_allowed,
     answer_room::{AnswerBudget, AnswerRoom},
-    dependencies::Dependencies,
     error::ApiError,
     openapi::served::{LazyDocument, ServedDocument},
     options::HttpOptions,
@@ -160,3 +159,16 @@ impl App {
         &self.0.routes
     }
 }
+
+/// Another server that agents use.
+#[derive(Debug)]
+pub(crate) struct Dependency {
+    /// The kind and the name, such as `mcp:files`.
+    pub(crate) name: String,
+    pub(crate) is_available: bool,
+    /// True if this server is not ready without it.
+    pub(crate) is_required: bool,
+}
+
+/// Returns the current state of all dependencies.
+pub(crate) type Dependencies = Arc<dyn Fn() -> Vec<Dependency> + Send + Sync>;

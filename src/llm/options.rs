@@ -62,7 +62,6 @@ pub struct ModelOptions {
     pub image_detail: Option<String>,
     /// Texts that the provider stores with each request, by name.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<String>"))]
     pub metadata: IndexMap<String, String>,
     /// Members that are merged into the body of each request. False removes a member; `tools` are added to the others.
     #[serde(default)]

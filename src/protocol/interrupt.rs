@@ -4,36 +4,32 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, is_absent};
+use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, is_absent, wire_struct::wire_struct};
 
-/// A request for an answer that the run needs before it can continue.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Interrupt {
-    /// Unique within the run.
-    pub id: InterruptId,
-    /// The reason; any text. `tool_call` is usual for an approval.
-    pub reason: String,
-    /// The question to the user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// The tool call to approve.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<ToolCallId>,
-    /// JSON Schema of the answer, from which a front end can build a form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub response_schema: Option<JsonObject>,
-    /// The time after which answers are refused; by convention ISO 8601.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    pub expires_at: Option<String>,
-    /// Further data, open by key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
-    /// The subagent invocation that raised it. Absent for the parent agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subagent_run_id: Option<SubagentRunId>,
+wire_struct! {
+    without_new
+    /// A request for an answer that the run needs before it can continue.
+    Interrupt {
+        /// Unique within the run.
+        id: InterruptId,
+        /// The reason; any text. `tool_call` is usual for an approval.
+        reason: String,
+    } optional {
+        /// The question to the user.
+        message: String,
+        /// The tool call to approve.
+        tool_call_id: ToolCallId,
+        /// JSON Schema of the answer, from which a front end can build a form.
+        #[schema(value_type = Option<Object>)]
+        response_schema: JsonObject,
+        /// The time after which answers are refused; by convention ISO 8601.
+        #[schema(format = DateTime)]
+        expires_at: String,
+        /// Further data, open by key.
+        metadata: Metadata,
+        /// The subagent invocation that raised it. Absent for the parent agent.
+        subagent_run_id: SubagentRunId,
+    }
 }
 
 impl Interrupt {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{JsonObject, MessageContent, MessageId, Metadata, SubagentRunId, ToolCallId};
+use super::{JsonObject, MessageContent, MessageId, Metadata, SubagentRunId, ToolCallId, wire_struct::wire_struct};
 
 /// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -74,36 +74,35 @@ pub enum Message {
     Reasoning(#[schema(inline)] ReasoningMessage),
 }
 
+/// Evaluates an expression with the message of a [`Message`], for members that all roles have.
+macro_rules! of_any_role {
+    ($message:expr, $of_role:ident => $result:expr) => {
+        match $message {
+            Message::Developer($of_role) => $result,
+            Message::System($of_role) => $result,
+            Message::Assistant($of_role) => $result,
+            Message::User($of_role) => $result,
+            Message::Tool($of_role) => $result,
+            Message::Activity($of_role) => $result,
+            Message::Reasoning($of_role) => $result,
+        }
+    };
+}
+
 impl Message {
     /// Creates a user message.
     pub fn user(id: impl Into<MessageId>, content: impl Into<MessageContent>) -> Self {
-        Self::User(UserMessage {
-            id: id.into(),
-            content: content.into(),
-            name: None,
-            encrypted_value: None,
-            encrypted_value_type: None,
-            metadata: None,
-            subagent_run_id: None,
-        })
+        Self::User(UserMessage::new(id, content))
     }
 
     /// Creates an assistant message of plain text.
     pub fn assistant(id: impl Into<MessageId>, content: impl Into<String>) -> Self {
-        Self::Assistant(AssistantMessage { content: Some(content.into()), ..AssistantMessage::new(id.into()) })
+        Self::Assistant(AssistantMessage { content: Some(content.into()), ..AssistantMessage::new(id) })
     }
 
     /// Returns the message's identifier.
     pub fn id(&self) -> &MessageId {
-        match self {
-            Self::Developer(m) => &m.id,
-            Self::System(m) => &m.id,
-            Self::Assistant(m) => &m.id,
-            Self::User(m) => &m.id,
-            Self::Tool(m) => &m.id,
-            Self::Activity(m) => &m.id,
-            Self::Reasoning(m) => &m.id,
-        }
+        of_any_role!(self, m => &m.id)
     }
 
     /// Returns whether the message is of the role system or developer.
@@ -134,15 +133,7 @@ impl Message {
 
     /// Changes the identifier.
     pub fn set_id(&mut self, id: MessageId) {
-        match self {
-            Self::Developer(m) => m.id = id,
-            Self::System(m) => m.id = id,
-            Self::Assistant(m) => m.id = id,
-            Self::User(m) => m.id = id,
-            Self::Tool(m) => m.id = id,
-            Self::Activity(m) => m.id = id,
-            Self::Reasoning(m) => m.id = id,
-        }
+        of_any_role!(self, m => m.id = id)
     }
 
     /// Returns the display name of the author.
@@ -158,41 +149,17 @@ impl Message {
 
     /// Returns the subagent invocation that the message belongs to; `None` is the parent agent.
     pub fn subagent_run_id(&self) -> Option<&SubagentRunId> {
-        match self {
-            Self::Developer(m) => m.subagent_run_id.as_ref(),
-            Self::System(m) => m.subagent_run_id.as_ref(),
-            Self::Assistant(m) => m.subagent_run_id.as_ref(),
-            Self::User(m) => m.subagent_run_id.as_ref(),
-            Self::Tool(m) => m.subagent_run_id.as_ref(),
-            Self::Activity(m) => m.subagent_run_id.as_ref(),
-            Self::Reasoning(m) => m.subagent_run_id.as_ref(),
-        }
+        of_any_role!(self, m => m.subagent_run_id.as_ref())
     }
 
     /// Returns the metadata.
     pub fn metadata(&self) -> Option<&Metadata> {
-        match self {
-            Self::Developer(m) => m.metadata.as_ref(),
-            Self::System(m) => m.metadata.as_ref(),
-            Self::Assistant(m) => m.metadata.as_ref(),
-            Self::User(m) => m.metadata.as_ref(),
-            Self::Tool(m) => m.metadata.as_ref(),
-            Self::Activity(m) => m.metadata.as_ref(),
-            Self::Reasoning(m) => m.metadata.as_ref(),
-        }
+        of_any_role!(self, m => m.metadata.as_ref())
     }
 
     /// Returns the metadata for changing it.
     pub fn metadata_mut(&mut self) -> &mut Option<Metadata> {
-        match self {
-            Self::Developer(m) => &mut m.metadata,
-            Self::System(m) => &mut m.metadata,
-            Self::Assistant(m) => &mut m.metadata,
-            Self::User(m) => &mut m.metadata,
-            Self::Tool(m) => &mut m.metadata,
-            Self::Activity(m) => &mut m.metadata,
-            Self::Reasoning(m) => &mut m.metadata,
-        }
+        of_any_role!(self, m => &mut m.metadata)
     }
 
     /// Returns the provider's encrypted value and its type. Activity messages cannot have them.
@@ -224,22 +191,34 @@ impl Message {
     }
 }
 
+/// Defines a message struct as [`wire_struct!`] does: with an id first and the members of all messages last. All but
+/// activities can have an encrypted value.
 macro_rules! message {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-        #[serde(rename_all = "camelCase")]
-        pub struct $name {
-            /// Unique within the thread.
-            pub id: MessageId,
-            $($(#[$field_doc])* pub $field: $type,)*
-            /// Further data, open by key.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub metadata: Option<Metadata>,
-            /// The subagent invocation that the message belongs to. Absent for the parent agent.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            pub subagent_run_id: Option<SubagentRunId>,
+    (@define [$($encrypted:tt)*] $(#[$meta:meta])* $name:ident { $($required:tt)* } $(optional { $($optional:tt)* })?) => {
+        wire_struct! {
+            $(#[$meta])*
+            $name {
+                /// Unique within the thread.
+                id: MessageId,
+                $($required)*
+            } optional {
+                $($($optional)*)?
+                $($encrypted)*
+                /// Further data, open by key.
+                metadata: Metadata,
+                /// The subagent invocation that the message belongs to. Absent for the parent agent.
+                subagent_run_id: SubagentRunId,
+            }
         }
+    };
+    (not_encrypted $($message:tt)*) => { message!(@define [] $($message)*); };
+    ($($message:tt)*) => {
+        message!(@define [
+            /// Opaque data of the provider, to be sent back to it unchanged.
+            encrypted_value: String,
+            /// The provider's name for the kind of encrypted value.
+            encrypted_value_type: String,
+        ] $($message)*);
     };
 }
 
@@ -248,15 +227,9 @@ message! {
     DeveloperMessage {
         /// The instructions.
         content: String,
+    } optional {
         /// A display name for the author.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
-        /// Opaque data of the provider, to be sent back to it unchanged.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value: Option<String>,
-        /// The provider's name for the kind of encrypted value.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value_type: Option<String>,
+        name: String,
     }
 }
 
@@ -265,54 +238,25 @@ message! {
     SystemMessage {
         /// The instructions.
         content: String,
+    } optional {
         /// A display name for the author.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
-        /// Opaque data of the provider, to be sent back to it unchanged.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value: Option<String>,
-        /// The provider's name for the kind of encrypted value.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value_type: Option<String>,
+        name: String,
     }
 }
 
 message! {
     /// Text and tool calls of the agent.
-    AssistantMessage {
+    AssistantMessage {} optional {
         /// The text; absent if the message has tool calls alone.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        content: Option<String>,
+        content: String,
         /// A display name for the author.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
+        name: String,
         /// The tool calls. Clients distinguish an absent list from an empty one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool_calls: Option<Vec<ToolCall>>,
-        /// Opaque data of the provider, to be sent back to it unchanged.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value: Option<String>,
-        /// The provider's name for the kind of encrypted value.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value_type: Option<String>,
+        tool_calls: Vec<ToolCall>,
     }
 }
 
 impl AssistantMessage {
-    /// Creates a message without content.
-    pub fn new(id: MessageId) -> Self {
-        Self {
-            id,
-            content: None,
-            name: None,
-            tool_calls: None,
-            encrypted_value: None,
-            encrypted_value_type: None,
-            metadata: None,
-            subagent_run_id: None,
-        }
-    }
-
     /// Returns the tool calls; an absent list is empty.
     pub fn tool_calls(&self) -> &[ToolCall] {
         self.tool_calls.as_deref().unwrap_or_default()
@@ -324,15 +268,9 @@ message! {
     UserMessage {
         /// Text or parts.
         content: MessageContent,
+    } optional {
         /// A display name for the author.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
-        /// Opaque data of the provider, to be sent back to it unchanged.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value: Option<String>,
-        /// The provider's name for the kind of encrypted value.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value_type: Option<String>,
+        name: String,
     }
 }
 
@@ -343,19 +281,14 @@ message! {
         content: MessageContent,
         /// The answered call.
         tool_call_id: ToolCallId,
+    } optional {
         /// The error of a tool that failed, in addition to the content.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        error: Option<String>,
-        /// Opaque data of the provider, to be sent back to it unchanged.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value: Option<String>,
-        /// The provider's name for the kind of encrypted value.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value_type: Option<String>,
+        error: String,
     }
 }
 
 message! {
+    not_encrypted
     /// Structured progress within the conversation, for the user interface. It is not sent to models.
     ActivityMessage {
         /// The type of activity, named by its producer.
@@ -371,35 +304,28 @@ message! {
     ReasoningMessage {
         /// The reasoning text.
         content: String,
-        /// The provider's encrypted reasoning, to be sent back to it unchanged.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value: Option<String>,
-        /// The provider's name for the kind of encrypted value.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value_type: Option<String>,
     }
 }
 
-/// A tool call in an assistant message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolCall {
-    /// The answering tool message refers to it.
-    pub id: ToolCallId,
-    /// Always a function.
-    #[serde(rename = "type")]
-    pub kind: ToolCallKind,
-    /// The tool and the arguments.
-    pub function: FunctionCall,
-    /// Opaque data of the provider, to be sent back to it unchanged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub encrypted_value: Option<String>,
-    /// The provider's name for the kind of encrypted value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub encrypted_value_type: Option<String>,
-    /// Further data, open by key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
+wire_struct! {
+    without_new
+    /// A tool call in an assistant message.
+    ToolCall {
+        /// The answering tool message refers to it.
+        id: ToolCallId,
+        /// Always a function.
+        #[serde(rename = "type")]
+        kind: ToolCallKind,
+        /// The tool and the arguments.
+        function: FunctionCall,
+    } optional {
+        /// Opaque data of the provider, to be sent back to it unchanged.
+        encrypted_value: String,
+        /// The provider's name for the kind of encrypted value.
+        encrypted_value_type: String,
+        /// Further data, open by key.
+        metadata: Metadata,
+    }
 }
 
 impl ToolCall {

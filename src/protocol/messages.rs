@@ -180,7 +180,7 @@ mod tests {
 
     fn calling(id: &str, call: &str) -> Message {
         let tool_calls = Some(vec![ToolCall::new(call, "f", "{}")]);
-        Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new(id.into()) })
+        Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new(id) })
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub(crate) mod recording;
 pub(crate) mod schema;
 mod usage;
 mod version;
+mod wire_struct;
 
 pub use capabilities::AgentCapabilities;
 pub use content::{ContentPart, MediaPart, MessageContent, PartSource, TextPart};

@@ -1,37 +1,30 @@
 //! Token counts of model calls.
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use super::wire_struct::wire_struct;
 
-/// Token counts of one provider and model within a run. An absent count was not reported by the provider; it
-/// is not zero.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct TokenUsage {
-    /// The provider.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
-    /// The model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// All prompt tokens, cached or not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
-    /// All generated tokens, with reasoning.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
-    /// Input plus output.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub total_tokens: Option<u64>,
-    /// Reasoning tokens, a part of the output.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning_tokens: Option<u64>,
-    /// Tokens read from a cache, a part of the input.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cached_input_tokens: Option<u64>,
-    /// Tokens written to a cache, a part of the input.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_write_input_tokens: Option<u64>,
+wire_struct! {
+    without_new
+    /// Token counts of one provider and model within a run. An absent count was not reported by the provider; it
+    /// is not zero.
+    #[derive(Default, Eq)]
+    TokenUsage {} optional {
+        /// The provider.
+        provider: String,
+        /// The model.
+        model: String,
+        /// All prompt tokens, cached or not.
+        input_tokens: u64,
+        /// All generated tokens, with reasoning.
+        output_tokens: u64,
+        /// Input plus output.
+        total_tokens: u64,
+        /// Reasoning tokens, a part of the output.
+        reasoning_tokens: u64,
+        /// Tokens read from a cache, a part of the input.
+        cached_input_tokens: u64,
+        /// Tokens written to a cache, a part of the input.
+        cache_write_input_tokens: u64,
+    }
 }
 
 impl TokenUsage {

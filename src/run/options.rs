@@ -17,8 +17,7 @@ pub struct ThreadOptions {
     /// The largest number of runs that wait on a thread. More are refused with 409.
     pub max_queued: usize,
     /// The longest time that a run waits. Then it is refused with 409.
-    #[serde(rename = "queue_timeout_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    #[serde(rename = "queue_timeout_secs", with = "units::Seconds")]
     pub queue_timeout: Duration,
     /// True lets clients give the model instructions: by system and developer messages, and by their context and state.
     /// False refuses such messages with 400, passes none of a thread to its agents, and gives a model context and state
@@ -58,8 +57,8 @@ pub struct ThreadOptions {
     pub max_run_bytes: u64,
     /// The time for which a server leases a thread that it runs, at least 2. The runs of a lost server are
     /// ended after about this time.
-    #[serde(rename = "lease_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds", range(min = 2)))]
+    #[serde(rename = "lease_secs", with = "units::Seconds")]
+    #[cfg_attr(test, schemars(range(min = 2)))]
     pub lease: Duration,
     /// The limits of what is kept.
     #[serde(skip)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::ServerError;
-use crate::{agent::Agent, http::dependencies::Dependencies, run::ThreadData};
+use crate::{agent::Agent, http::state::Dependencies, run::ThreadData};
 
 #[derive(Default)]
 pub(super) struct Configured {}

@@ -14,33 +14,26 @@ use crate::base::units;
 #[non_exhaustive]
 pub struct Retention {
     /// The time for which a thread is kept after its last change.
-    #[serde(rename = "thread_days", deserialize_with = "units::optional_days")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalDays"))]
+    #[serde(rename = "thread_days", with = "units::OptionalDays")]
     pub thread_age: Option<u64>,
     /// The number of threads that are kept for each principal, those with the newest runs.
-    #[serde(rename = "max_threads", deserialize_with = "units::optional")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
+    #[serde(rename = "max_threads", with = "units::OptionalNumber")]
     pub owner_threads: Option<u64>,
     /// The number of threads that are kept in all. The principals with the most threads lose their oldest ones first.
-    #[serde(rename = "max_threads_total", deserialize_with = "units::optional")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
+    #[serde(rename = "max_threads_total", with = "units::OptionalNumber")]
     pub threads: Option<u64>,
     /// The bytes of messages and states of the threads of one principal. A principal that has as many begins no run and copies
     /// no thread.
-    #[serde(rename = "max_bytes", deserialize_with = "units::optional")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
+    #[serde(rename = "max_bytes", with = "units::OptionalNumber")]
     pub owner_bytes: Option<u64>,
     /// The same of all principals.
-    #[serde(rename = "max_bytes_total", deserialize_with = "units::optional")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
+    #[serde(rename = "max_bytes_total", with = "units::OptionalNumber")]
     pub bytes: Option<u64>,
     /// The time for which the log of a detached run is kept after its end.
-    #[serde(rename = "log_hours", deserialize_with = "units::optional_hours")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalHours"))]
+    #[serde(rename = "log_hours", with = "units::OptionalHours")]
     pub log_age: Option<u64>,
     /// The number of logs that are kept, those of the runs that ended last.
-    #[serde(rename = "max_logs", deserialize_with = "units::optional")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
+    #[serde(rename = "max_logs", with = "units::OptionalNumber")]
     pub logs: Option<u64>,
 }
 

@@ -55,16 +55,10 @@ pub(super) enum ConfiguredRule {
     /// servers that you trust.
     Annotations,
     /// Calls need approval in which some pattern matches anywhere in the argument that it is for.
-    When(
-        #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<String>", extend("minProperties" = 1)))]
-         IndexMap<String, String>,
-    ),
+    When(#[cfg_attr(test, schemars(extend("minProperties" = 1)))] IndexMap<String, String>),
     /// All calls need approval but those in which every pattern matches the argument that it is for. A pattern without
     /// `^` or `$` has to match the whole value.
-    Unless(
-        #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<String>", extend("minProperties" = 1)))]
-         IndexMap<String, String>,
-    ),
+    Unless(#[cfg_attr(test, schemars(extend("minProperties" = 1)))] IndexMap<String, String>),
 }
 
 /// The form in a configuration, without `annotations`.

@@ -18,6 +18,7 @@ use utoipa::{
 };
 
 use super::{
+    plain::pascal_case,
     refuse,
     schema::{component, text_of, typed},
     shared_schemas::SharedSchemas,
@@ -52,14 +53,18 @@ const ABOUT: &str = "Agents that speak AG-UI. A run is a stream of events; a req
                      `text/event-stream` is that of the data of each event.";
 
 /// Makes one document of what routes declare, each with those who check its callers.
-pub(crate) fn document(declared: Vec<(RouteAccess, OpenApi)>, credential: Credential) -> OpenApi {
+pub(crate) fn document(declared: Vec<(&str, RouteAccess, OpenApi)>, credential: Credential) -> OpenApi {
     let mut components = SharedSchemas::openapi().components.unwrap_or_default();
     let (mut paths, mut ids) = (Paths::new(), HashSet::new());
-    for (access, declared) in declared {
+    for (tag, access, declared) in declared {
         components.schemas.extend(declared.components.unwrap_or_default().schemas);
         for (path, mut item) in declared.paths.paths {
             // OpenAPI has no wildcards.
             let path = path.replace("{*", "{");
+            for (_, operation) in operations_mut(&mut item) {
+                operation.tags.get_or_insert_with(|| vec![tag.to_owned()]);
+                operation.operation_id = operation.operation_id.as_deref().map(camel_case);
+            }
             complete(&path, &mut item, access, credential, &mut ids);
             paths.paths.insert(path, item);
         }
@@ -134,6 +139,13 @@ fn join_refusals(operation: &mut Operation) {
         let refusal = refusal(&status, &codes);
         responses.entry(status).or_insert_with(|| refusal.into());
     }
+}
+
+/// The id of an operation is the name of its handler.
+fn camel_case(handler: &str) -> String {
+    let mut words = handler.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |id, word| id + &pascal_case(word))
 }
 
 fn path_parameter(name: &str) -> Parameter {

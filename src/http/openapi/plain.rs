@@ -100,7 +100,7 @@ fn split_union(union: &mut Value, member: &str, ending: &str) -> Vec<(String, Va
 }
 
 /// Returns `TextMessageStart` for `TEXT_MESSAGE_START`.
-fn pascal_case(text: &str) -> String {
+pub(super) fn pascal_case(text: &str) -> String {
     let words = text.split('_').map(|word| match word.split_at_checked(1) {
         Some((first, rest)) => first.to_uppercase() + &rest.to_lowercase(),
         None => String::new(),

@@ -12,15 +12,13 @@ use crate::http::{App, etag::unless_current};
 #[utoipa::path(
     get,
     path = "/openapi.json",
-    operation_id = "readOpenApi",
-    tag = "server",
     params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
     responses(
         (status = 200, description = "The document.", body = Object, content_type = "application/json", headers(("ETag" = String, description = "Names this version of the document."))),
         (status = 304, description = "The client's copy is current."),
     ),
 )]
-pub(crate) async fn openapi(State(app): State<App>, headers: HeaderMap) -> Response {
+pub(crate) async fn read_open_api(State(app): State<App>, headers: HeaderMap) -> Response {
     let document = app.document();
     let mut response = unless_current(&headers, &document.etag, || document.json.clone().into_response());
     let headers = response.headers_mut();

@@ -23,11 +23,11 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
 pub(crate) fn route_set() -> RouteSet {
     let routes = OpenApiRouter::new()
         .routes(routes!(page))
-        .routes(routes!(redirect))
+        .routes(routes!(redirect_to_playground))
         .routes(routes!(script))
         .routes(routes!(style))
         .routes(routes!(icon));
-    RouteSet::new(RouteAccess::Public, routes).listing_only(PATH)
+    RouteSet::new("playground", RouteAccess::Public, routes).listing_only(PATH)
 }
 
 /// Declares the files: handler and asset, path, id, purpose, media type.
@@ -37,7 +37,6 @@ macro_rules! files {
             get,
             path = $path,
             operation_id = $id,
-            tag = "playground",
             summary = $purpose,
             params(("If-None-Match" = Option<String>, Header, description = "The `ETag` of the client's copy.")),
             responses(
@@ -64,11 +63,9 @@ files! {
 #[utoipa::path(
     get,
     path = "/playground/",
-    operation_id = "redirectToPlayground",
-    tag = "playground",
     responses((status = 308, description = "The page.")),
 )]
-async fn redirect() -> (StatusCode, [(HeaderName, &'static str); 1]) {
+async fn redirect_to_playground() -> (StatusCode, [(HeaderName, &'static str); 1]) {
     (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, "../playground")])
 }
 

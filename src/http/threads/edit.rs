@@ -45,15 +45,13 @@ pub(crate) struct ThreadEditInput {
 #[utoipa::path(
     patch,
     path = "/threads/{thread}",
-    operation_id = "editThread",
-    tag = "threads",
     request_body = ThreadEditInput,
     responses(
         (status = 200, description = "The changed thread.", body = ThreadSummaryJson),
         refuse::Body, refuse::Edit, refuse::Message, refuse::Store, refuse::Thread,
     ),
 )]
-pub(crate) async fn edit(
+pub(crate) async fn edit_thread(
     State(app): State<App>,
     Path(thread): Path<String>,
     OwnThreads { threads, owner }: OwnThreads,
@@ -71,11 +69,9 @@ pub(crate) async fn edit(
 #[utoipa::path(
     delete,
     path = "/threads/{thread}",
-    operation_id = "deleteThread",
-    tag = "threads",
     responses((status = 204, description = "The thread is deleted."), refuse::Store, refuse::Thread)
 )]
-pub(crate) async fn delete(
+pub(crate) async fn delete_thread(
     Path(thread): Path<String>,
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<StatusCode, ApiError> {
@@ -94,11 +90,9 @@ pub(crate) struct DeletedJson {
 #[utoipa::path(
     delete,
     path = "/threads",
-    operation_id = "deleteThreads",
-    tag = "threads",
     responses((status = 200, description = "The threads are deleted.", body = DeletedJson), refuse::Store)
 )]
-pub(crate) async fn delete_all(OwnThreads { threads, owner }: OwnThreads) -> Result<Json<DeletedJson>, ApiError> {
+pub(crate) async fn delete_threads(OwnThreads { threads, owner }: OwnThreads) -> Result<Json<DeletedJson>, ApiError> {
     Ok(Json(DeletedJson { deleted: threads.delete_all(owner.as_ref()).await? }))
 }
 

@@ -56,14 +56,12 @@ pub(crate) struct ChangeJson {
 #[utoipa::path(
     get,
     path = "/threads/events",
-    operation_id = "followThreads",
-    tag = "threads",
     responses(
         (status = 200, description = "The changes from now on.", body = EventJson, content_type = "text/event-stream"),
         refuse::Streams,
     ),
 )]
-pub(crate) async fn events(
+pub(crate) async fn follow_threads(
     State(app): State<App>,
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Response, ApiError> {

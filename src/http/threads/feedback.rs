@@ -33,8 +33,6 @@ pub(crate) struct FeedbackInput {
 #[utoipa::path(
     post,
     path = "/threads/{thread}/messages/{message}/feedback",
-    operation_id = "giveFeedback",
-    tag = "threads",
     request_body = FeedbackInput,
     responses((status = 204, description = "The feedback is stored."), refuse::Body, refuse::Message, refuse::Store, refuse::Thread)
 )]

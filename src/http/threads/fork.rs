@@ -38,15 +38,13 @@ pub(crate) struct ForkInput {
 #[utoipa::path(
     post,
     path = "/threads/{thread}/fork",
-    operation_id = "forkThread",
-    tag = "threads",
     request_body(content = ForkInput, description = "May be absent."),
     responses(
         (status = 201, description = "The new thread.", body = ThreadSummaryJson),
         refuse::Body, refuse::Copy, refuse::Limits, refuse::Message, refuse::Store, refuse::Thread,
     ),
 )]
-pub(crate) async fn fork(
+pub(crate) async fn fork_thread(
     State(app): State<App>,
     Path(thread): Path<String>,
     OwnThreads { threads, owner }: OwnThreads,

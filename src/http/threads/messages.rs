@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{pages::page_size, transfer::FeedbackJson};
+use super::{list::page_size, transfer::FeedbackJson};
 use crate::http::openapi::refuse;
 use crate::{
     http::{
@@ -53,15 +53,13 @@ pub(crate) struct MessagesJson {
 #[utoipa::path(
     get,
     path = "/threads/{thread}/messages",
-    operation_id = "listMessages",
-    tag = "threads",
     params(MessagesQuery),
     responses(
         (status = 200, description = "A page of messages.", body = MessagesJson),
         refuse::Answer, refuse::Parameter, refuse::Run, refuse::Store, refuse::Thread,
     ),
 )]
-pub(crate) async fn messages(
+pub(crate) async fn list_messages(
     State(app): State<App>,
     Path(thread): Path<String>,
     Query(query): Query<MessagesQuery>,

@@ -6,9 +6,8 @@ mod edit;
 mod events;
 mod feedback;
 mod fork;
-mod list;
+pub(crate) mod list;
 mod messages;
-pub(crate) mod pages;
 mod recording;
 mod runs;
 mod transfer;
@@ -20,14 +19,14 @@ use super::state::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list::list, edit::delete_all))
-        .routes(routes!(events::events))
-        .routes(routes!(transfer::import))
-        .routes(routes!(view::read, edit::edit, edit::delete))
-        .routes(routes!(messages::messages))
+        .routes(routes!(list::list_threads, edit::delete_threads))
+        .routes(routes!(events::follow_threads))
+        .routes(routes!(transfer::import_thread))
+        .routes(routes!(view::read_thread, edit::edit_thread, edit::delete_thread))
+        .routes(routes!(messages::list_messages))
         .routes(routes!(feedback::give_feedback))
-        .routes(routes!(fork::fork))
-        .routes(routes!(transfer::export))
-        .routes(routes!(recording::recording))
-        .routes(routes!(runs::cancel))
+        .routes(routes!(fork::fork_thread))
+        .routes(routes!(transfer::export_thread))
+        .routes(routes!(recording::read_recording))
+        .routes(routes!(runs::cancel_run))
 }

@@ -25,14 +25,13 @@ const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-
 #[utoipa::path(
     get,
     path = "/threads/{thread}/runs/{run}/recording",
-    operation_id = "readRecording",
     tag = "runs",
     responses(
         (status = 200, description = "The recording.", body = String, content_type = "application/jsonl", headers(("Content-Disposition" = String, description = "The name of a file for the recording."))),
         refuse::Follow, refuse::Running, refuse::Store,
     ),
 )]
-pub(crate) async fn recording(
+pub(crate) async fn read_recording(
     Path((thread, run)): Path<(String, String)>,
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<Response, ApiError> {

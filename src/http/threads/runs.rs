@@ -4,7 +4,7 @@ use axum::{Json, http::StatusCode};
 use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::ObjectBuilder};
 
-use super::pages::{TimeText, time};
+use super::list::{TimeText, time};
 use crate::http::openapi::{refuse, schema::text_of};
 use crate::{
     http::{
@@ -53,7 +53,6 @@ pub(crate) struct Cancellation {
 #[utoipa::path(
     post,
     path = "/threads/{thread}/runs/{run}/cancel",
-    operation_id = "cancelRun",
     tag = "runs",
     responses(
         (status = 200, description = "The run had already ended.", body = Cancellation),
@@ -61,7 +60,7 @@ pub(crate) struct Cancellation {
         refuse::Run, refuse::Store, refuse::Thread,
     ),
 )]
-pub(crate) async fn cancel(
+pub(crate) async fn cancel_run(
     Path((thread, run)): Path<(String, String)>,
     OwnThreads { threads, owner }: OwnThreads,
 ) -> Result<(StatusCode, Json<Cancellation>), ApiError> {

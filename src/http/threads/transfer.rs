@@ -13,10 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{
-    list::ThreadSummaryJson,
-    pages::{TimeText, time},
-};
+use super::list::{ThreadSummaryJson, TimeText, time};
 use crate::http::openapi::refuse;
 use crate::{
     base::text::shortened,
@@ -130,14 +127,12 @@ pub(crate) struct ImportQuery {
 #[utoipa::path(
     get,
     path = "/threads/{thread}/export",
-    operation_id = "exportThread",
-    tag = "threads",
     responses(
         (status = 200, description = "The thread.", body = ExportJson),
         refuse::Answer, refuse::Store, refuse::Thread,
     ),
 )]
-pub(crate) async fn export(
+pub(crate) async fn export_thread(
     State(app): State<App>,
     Path(thread): Path<String>,
     OwnThreads { threads, owner }: OwnThreads,
@@ -154,8 +149,6 @@ pub(crate) async fn export(
 #[utoipa::path(
     post,
     path = "/threads/import",
-    operation_id = "importThread",
-    tag = "threads",
     params(ImportQuery),
     request_body = ExportJson,
     responses(
@@ -163,7 +156,7 @@ pub(crate) async fn export(
         refuse::Body, refuse::Copy, refuse::Limits, refuse::Store, refuse::Url,
     ),
 )]
-pub(crate) async fn import(
+pub(crate) async fn import_thread(
     State(app): State<App>,
     Query(query): Query<ImportQuery>,
     OwnThreads { threads, owner }: OwnThreads,

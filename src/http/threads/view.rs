@@ -6,8 +6,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
+    list::{PAGE_SIZE, TimeText, time},
     messages::MessagesJson,
-    pages::{PAGE_SIZE, TimeText, time},
     runs::RunJson,
 };
 use crate::http::openapi::refuse;
@@ -57,11 +57,9 @@ pub(crate) struct ThreadJson {
 #[utoipa::path(
     get,
     path = "/threads/{thread}",
-    operation_id = "readThread",
-    tag = "threads",
     responses((status = 200, description = "The thread.", body = ThreadJson), refuse::Answer, refuse::Store, refuse::Thread)
 )]
-pub(crate) async fn read(
+pub(crate) async fn read_thread(
     State(app): State<App>,
     Path(thread): Path<String>,
     OwnThreads { threads, owner }: OwnThreads,

@@ -116,16 +116,7 @@ impl CallResult {
         let id = MessageId::random();
         let mut event = Event::from(ToolCallResult::new(id.clone(), self.call.clone(), self.content.clone()));
         event.base_mut().set_metadata(metadata.clone());
-        let message = Message::Tool(ToolMessage {
-            id,
-            content: self.content,
-            tool_call_id: self.call,
-            error: None,
-            encrypted_value: None,
-            encrypted_value_type: None,
-            metadata,
-            subagent_run_id: None,
-        });
+        let message = Message::Tool(ToolMessage { metadata, ..ToolMessage::new(id, self.content, self.call) });
         self.after.insert(0, event);
         (self.after, message)
     }

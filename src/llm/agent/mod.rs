@@ -10,8 +10,6 @@ mod apps;
 mod calls;
 mod capabilities;
 mod catalog;
-mod client_claims;
-mod complete_answer;
 mod marks;
 mod model_chain;
 mod plan;

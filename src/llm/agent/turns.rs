@@ -7,12 +7,10 @@ use futures::{Stream, StreamExt as _};
 use serde_json::Value;
 
 use super::{
-    answer::{AnswerBuilder, EarlierAnswers},
-    approval,
+    answer::{AnswerBuilder, CompleteAnswer, EarlierAnswers},
+    approval::{self, remove_claims},
     calls::{CallContext, CallOutcome, RunningCalls},
     catalog::{ToolCatalog, ToolOwner},
-    client_claims::remove_claims,
-    complete_answer::CompleteAnswer,
     marks::{self, EarlierTurns},
     model_chain::ModelChain,
     plan::{PendingCall, TurnPlan},

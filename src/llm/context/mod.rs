@@ -8,7 +8,6 @@ mod estimate;
 mod fitted;
 mod options;
 mod summarise;
-mod trim;
 mod window;
 
 use std::sync::Arc;

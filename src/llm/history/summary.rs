@@ -70,9 +70,7 @@ pub(in crate::llm) fn stored(text: String, messages: &[Message]) -> Option<(Mess
         (DIGEST.to_owned(), digest(messages).into()),
     ]);
     let event = ActivitySnapshot::new(id.clone(), ACTIVITY_TYPE, content.clone());
-    let message =
-        ActivityMessage { id, activity_type: ACTIVITY_TYPE.to_owned(), content, metadata: None, subagent_run_id: None };
-    Some((Message::Activity(message), event.into()))
+    Some((Message::Activity(ActivityMessage::new(id, ACTIVITY_TYPE, content)), event.into()))
 }
 
 /// Leaves out what a client may change or not send back without changing the conversation: instructions, activities,

@@ -12,7 +12,7 @@ use serde::Deserialize;
 pub struct MetricsOptions {
     /// The address and port on which `GET /metrics` is served, and nothing else. Loopback addresses need no key; others
     /// need authentication (`[auth]`). If not set, there is no such listener.
-    #[cfg_attr(test, schemars(regex(pattern = crate::base::units::json_schema::SOCKET_ADDRESS)))]
+    #[cfg_attr(test, schemars(regex(pattern = crate::base::units::SOCKET_ADDRESS)))]
     pub listen: Option<SocketAddr>,
     /// True serves `GET /metrics` beside the other routes, too: to every authenticated client, and without
     /// authentication to this machine only.

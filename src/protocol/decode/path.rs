@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de;
 
-use super::{diagnostics::Diagnostics, error::DecodeError};
+use super::diagnostics::{DecodeError, Diagnostics};
 
 /// A path as a chain of stack frames: it becomes text only when an error or an ignored part is reported.
 #[derive(Clone, Copy)]

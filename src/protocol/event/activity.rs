@@ -1,6 +1,6 @@
 //! Activities: structured progress that a user interface shows as a widget.
 
-use super::base::{BaseEvent, event};
+use super::base::event;
 use crate::protocol::{JsonObject, JsonPatch, MessageId, PatchOperation};
 
 event! {
@@ -13,9 +13,9 @@ event! {
         /// The activity, open by key.
         #[schema(value_type = Object)]
         content: JsonObject,
+    } optional {
         /// `false` keeps an existing activity. The default is `true`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        replace: Option<bool>,
+        replace: bool,
     }
 }
 
@@ -29,32 +29,5 @@ event! {
         /// The patch of the activity's content.
         #[schema(value_type = Vec<PatchOperation>)]
         patch: JsonPatch,
-    }
-}
-
-impl ActivitySnapshot {
-    /// Creates an event that creates or replaces an activity.
-    pub fn new(message_id: impl Into<MessageId>, activity_type: impl Into<String>, content: JsonObject) -> Self {
-        Self {
-            message_id: message_id.into(),
-            activity_type: activity_type.into(),
-            content,
-            replace: None,
-            subagent_run_id: None,
-            base: BaseEvent::default(),
-        }
-    }
-}
-
-impl ActivityDelta {
-    /// Creates an event that changes an activity.
-    pub fn new(message_id: impl Into<MessageId>, activity_type: impl Into<String>, patch: JsonPatch) -> Self {
-        Self {
-            message_id: message_id.into(),
-            activity_type: activity_type.into(),
-            patch,
-            subagent_run_id: None,
-            base: BaseEvent::default(),
-        }
     }
 }

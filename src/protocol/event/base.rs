@@ -82,29 +82,33 @@ impl<'de> Deserialize<'de> for BaseEvent {
     }
 }
 
-/// Defines an event struct: its own fields, the attribution to a subagent unless it is `run_scoped`, the base fields.
+/// Defines an event struct as [`wire_struct!`](crate::protocol::wire_struct) does: with the attribution to a subagent unless
+/// it is `run_scoped`, and with the base fields.
 macro_rules! event {
-    ($(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
-        event!(@struct $(#[$doc])* $name { $($fields)*
-            /// The subagent invocation that the event belongs to. Absent for the parent agent.
-            #[serde(default, skip_serializing_if = "Option::is_none")]
-            subagent_run_id: Option<crate::protocol::SubagentRunId>,
-        });
-    };
-    (run_scoped $(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
-        event!(@struct $(#[$doc])* $name { $($fields)* });
-    };
-    (@struct $(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
-        #[serde(rename_all = "camelCase")]
-        pub struct $name {
-            $($(#[$field_doc])* pub $field: $type,)*
-            /// Timestamp, provider's event and metadata.
-            #[serde(flatten)]
-            #[schema(value_type = crate::protocol::event::base::BaseFields, inline)]
-            pub base: crate::protocol::event::BaseEvent,
+    (@define [$($without_new:ident)?] [$($attribution:tt)*] $(#[$meta:meta])* $name:ident { $($required:tt)* }
+        $(optional { $($optional:tt)* })? $(defaulted { $($defaulted:tt)* })?
+    ) => {
+        $crate::protocol::wire_struct::wire_struct! {
+            $($without_new)? $(#[$meta])* $name { $($required)* }
+            optional { $($($optional)*)? $($attribution)* }
+            defaulted {
+                $($($defaulted)*)?
+                /// Timestamp, provider's event and metadata.
+                #[serde(flatten)]
+                #[schema(value_type = crate::protocol::event::base::BaseFields, inline)]
+                base: crate::protocol::event::BaseEvent,
+            }
         }
     };
+    (run_scoped without_new $($event:tt)*) => { event!(@define [without_new] [] $($event)*); };
+    (run_scoped $($event:tt)*) => { event!(@define [] [] $($event)*); };
+    (without_new $($event:tt)*) => { event!(@attributable [without_new] $($event)*); };
+    (@attributable [$($without_new:ident)?] $($event:tt)*) => {
+        event!(@define [$($without_new)?] [
+            /// The subagent invocation that the event belongs to. Absent for the parent agent.
+            subagent_run_id: crate::protocol::SubagentRunId,
+        ] $($event)*);
+    };
+    ($($event:tt)*) => { event!(@attributable [] $($event)*); };
 }
 pub(super) use event;

@@ -10,33 +10,32 @@ use super::base::{BaseEvent, event};
 use crate::protocol::{Interrupt, PROTOCOL_VERSION, RunAgentInput, RunId, ThreadId, TokenUsage, ToolCallId, is_absent};
 
 event! {
-    run_scoped
+    run_scoped without_new
     /// Begins a run.
     RunStarted {
         /// The thread.
         thread_id: ThreadId,
         /// The run.
         run_id: RunId,
+    } optional {
         /// The protocol version of the stream.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        protocol_version: Option<Cow<'static, str>>,
+        protocol_version: Cow<'static, str>,
         /// The run that this one continues or was spawned by.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_run_id: Option<RunId>,
+        parent_run_id: RunId,
         /// The request, for clients that did not make it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        input: Option<Box<RunAgentInput>>,
+        input: Box<RunAgentInput>,
     }
 }
 
 event! {
-    run_scoped
+    run_scoped without_new
     /// Ends a run that did not fail.
     RunFinished {
         /// The thread.
         thread_id: ThreadId,
         /// The run.
         run_id: RunId,
+    } defaulted {
         /// The result, any JSON.
         #[serde(default, skip_serializing_if = "is_absent")]
         result: Option<Value>,
@@ -50,11 +49,12 @@ event! {
 }
 
 event! {
-    run_scoped
+    run_scoped without_new
     /// Ends a run that failed.
     RunError {
         /// The error for people.
         message: String,
+    } defaulted {
         /// The error for programs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(schema_with = run_error_code)]
@@ -138,19 +138,5 @@ impl RunError {
     /// Creates the event.
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self { message: message.into(), code: Some(code.into()), usage: Vec::new(), base: BaseEvent::default() }
-    }
-}
-
-impl StepStarted {
-    /// Creates the event.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { step_name: name.into(), subagent_run_id: None, base: BaseEvent::default() }
-    }
-}
-
-impl StepFinished {
-    /// Creates the event.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { step_name: name.into(), subagent_run_id: None, base: BaseEvent::default() }
     }
 }

@@ -88,6 +88,12 @@ macro_rules! events {
             pub fn subagent_run_id(&self) -> Option<&SubagentRunId> {
                 match self { $(Self::$variant(event) => events!(@tag event $tag),)* }
             }
+
+            /// Attributes the event to a subagent invocation. Leaves run-scoped and `SUBAGENT_*` events unchanged.
+            pub fn attributed_to(mut self, owner: Option<SubagentRunId>) -> Self {
+                match &mut self { $(Self::$variant(event) => events!(@attribute event owner $tag),)* }
+                self
+            }
         }
 
         $(
@@ -99,6 +105,8 @@ macro_rules! events {
         )*
     };
     (@tag $event:ident attributable) => { $event.subagent_run_id.as_ref() };
+    (@attribute $event:ident $owner:ident attributable) => { $event.subagent_run_id = $owner };
+    (@attribute $event:ident $owner:ident run_scoped) => {{ let _ = $event; }};
     (@tag $event:ident run_scoped) => {{ let _ = $event; None }};
 }
 
@@ -134,29 +142,6 @@ events! {
     SubagentStarted(Box<SubagentStarted>) = "SUBAGENT_STARTED", run_scoped;
     SubagentFinished(Box<SubagentFinished>) = "SUBAGENT_FINISHED", run_scoped;
     SubagentError(SubagentError) = "SUBAGENT_ERROR", run_scoped;
-}
-
-impl Event {
-    /// Attributes the event to a subagent invocation. Leaves run-scoped and `SUBAGENT_*` events unchanged.
-    pub fn attributed_to(mut self, owner: Option<SubagentRunId>) -> Self {
-        macro_rules! set {
-            ($($variant:ident)*) => {
-                match &mut self {
-                    $(Self::$variant(event) => event.subagent_run_id = owner,)*
-                    Self::MessagesSnapshot(_) | Self::RunStarted(_) | Self::RunFinished(_) | Self::RunError(_)
-                    | Self::SubagentStarted(_) | Self::SubagentFinished(_) | Self::SubagentError(_) => {}
-                }
-            };
-        }
-        set! {
-            TextMessageStart TextMessageContent TextMessageEnd TextMessageChunk
-            ToolCallStart ToolCallArgs ToolCallEnd ToolCallChunk ToolCallResult
-            StateSnapshot StateDelta ActivitySnapshot ActivityDelta Raw Custom StepStarted StepFinished
-            ReasoningStart ReasoningMessageStart ReasoningMessageContent ReasoningMessageEnd
-            ReasoningMessageChunk ReasoningEnd ReasoningEncryptedValue
-        }
-        self
-    }
 }
 
 #[cfg(test)]

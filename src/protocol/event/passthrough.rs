@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 
-use super::base::{BaseEvent, event};
+use super::base::event;
 
 event! {
     /// A provider's event, unchanged.
     Raw {
         /// The provider's event, any JSON.
         event: Value,
+    } optional {
         /// The provider.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        source: Option<String>,
+        source: String,
     }
 }
 
@@ -22,19 +22,5 @@ event! {
         name: String,
         /// Any JSON, also `null`.
         value: Value,
-    }
-}
-
-impl Raw {
-    /// Creates the event.
-    pub fn new(event: impl Into<Value>) -> Self {
-        Self { event: event.into(), source: None, subagent_run_id: None, base: BaseEvent::default() }
-    }
-}
-
-impl Custom {
-    /// Creates the event.
-    pub fn new(name: impl Into<String>, value: impl Into<Value>) -> Self {
-        Self { name: name.into(), value: value.into(), subagent_run_id: None, base: BaseEvent::default() }
     }
 }

@@ -15,6 +15,7 @@ event! {
 }
 
 event! {
+    without_new
     /// Opens a reasoning message.
     ReasoningMessageStart {
         /// The message.
@@ -43,15 +44,14 @@ event! {
 }
 
 event! {
+    without_new
     /// Opens, continues or replaces a reasoning message in one event. The run's guard expands it.
     #[derive(Default)]
-    ReasoningMessageChunk {
+    ReasoningMessageChunk {} optional {
         /// The message; by default the open one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        message_id: Option<MessageId>,
+        message_id: MessageId,
         /// The text to append.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        delta: Option<String>,
+        delta: String,
     }
 }
 
@@ -72,9 +72,9 @@ event! {
         entity_id: String,
         /// The encrypted value.
         encrypted_value: String,
+    } optional {
         /// The provider's name for the kind of value, such as `anthropic.signature`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted_value_type: Option<String>,
+        encrypted_value_type: String,
     }
 }
 
@@ -97,13 +97,6 @@ pub enum ReasoningRole {
     Reasoning,
 }
 
-impl ReasoningStart {
-    /// Creates the event.
-    pub fn new(message_id: impl Into<MessageId>) -> Self {
-        Self { message_id: message_id.into(), subagent_run_id: None, base: BaseEvent::default() }
-    }
-}
-
 impl ReasoningMessageStart {
     /// Creates the event.
     pub fn new(message_id: impl Into<MessageId>) -> Self {
@@ -116,44 +109,7 @@ impl ReasoningMessageStart {
     }
 }
 
-impl ReasoningMessageContent {
-    /// Creates the event.
-    pub fn new(message_id: impl Into<MessageId>, delta: impl Into<String>) -> Self {
-        Self { message_id: message_id.into(), delta: delta.into(), subagent_run_id: None, base: BaseEvent::default() }
-    }
-}
-
-impl ReasoningMessageEnd {
-    /// Creates the event.
-    pub fn new(message_id: impl Into<MessageId>) -> Self {
-        Self { message_id: message_id.into(), subagent_run_id: None, base: BaseEvent::default() }
-    }
-}
-
-impl ReasoningEnd {
-    /// Creates the event.
-    pub fn new(message_id: impl Into<MessageId>) -> Self {
-        Self { message_id: message_id.into(), subagent_run_id: None, base: BaseEvent::default() }
-    }
-}
-
 impl ReasoningEncryptedValue {
-    /// Creates the event.
-    pub fn new(
-        subtype: EncryptedValueSubtype,
-        entity_id: impl Into<String>,
-        encrypted_value: impl Into<String>,
-    ) -> Self {
-        Self {
-            subtype,
-            entity_id: entity_id.into(),
-            encrypted_value: encrypted_value.into(),
-            encrypted_value_type: None,
-            subagent_run_id: None,
-            base: BaseEvent::default(),
-        }
-    }
-
     /// Sets the type of the value.
     #[must_use]
     pub fn with_type(mut self, encrypted_value_type: impl Into<String>) -> Self {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::base::{BaseEvent, event};
+use super::base::event;
 use crate::protocol::{JsonPatch, Message, Messages, PatchOperation};
 
 event! {
@@ -29,26 +29,5 @@ event! {
         /// All messages in order.
         #[schema(value_type = Vec<Message>)]
         messages: Messages,
-    }
-}
-
-impl StateSnapshot {
-    /// Creates the event.
-    pub fn new(snapshot: impl Into<Value>) -> Self {
-        Self { snapshot: snapshot.into(), subagent_run_id: None, base: BaseEvent::default() }
-    }
-}
-
-impl StateDelta {
-    /// Creates the event.
-    pub fn new(delta: JsonPatch) -> Self {
-        Self { delta, subagent_run_id: None, base: BaseEvent::default() }
-    }
-}
-
-impl MessagesSnapshot {
-    /// Creates the event.
-    pub fn new(messages: impl Into<Messages>) -> Self {
-        Self { messages: messages.into(), base: BaseEvent::default() }
     }
 }

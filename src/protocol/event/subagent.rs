@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::base::{BaseEvent, event};
+use super::base::event;
 use crate::protocol::{InterruptId, MessageId, SubagentRunId, ToolCallId, is_absent};
 
 event! {
@@ -15,18 +15,15 @@ event! {
         subagent_run_id: SubagentRunId,
         /// The subagent's name.
         name: String,
+    } optional {
         /// The purpose of the subagent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        description: Option<String>,
+        description: String,
         /// The invoking invocation; absent means the parent agent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_subagent_run_id: Option<SubagentRunId>,
+        parent_subagent_run_id: SubagentRunId,
         /// The tool call that invoked it, if the subagent is a tool.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_tool_call_id: Option<ToolCallId>,
+        parent_tool_call_id: ToolCallId,
         /// The message with this call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_message_id: Option<MessageId>,
+        parent_message_id: MessageId,
     }
 }
 
@@ -36,6 +33,7 @@ event! {
     SubagentFinished {
         /// The invocation.
         subagent_run_id: SubagentRunId,
+    } defaulted {
         /// The result, any JSON.
         #[serde(default, skip_serializing_if = "is_absent")]
         result: Option<Value>,
@@ -53,9 +51,9 @@ event! {
         subagent_run_id: SubagentRunId,
         /// The error for people.
         message: String,
+    } optional {
         /// The error for programs.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        code: Option<String>,
+        code: String,
     }
 }
 
@@ -72,38 +70,4 @@ pub enum SubagentOutcome {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         interrupt_ids: Vec<InterruptId>,
     },
-}
-
-impl SubagentStarted {
-    /// Creates the event.
-    pub fn new(subagent_run_id: impl Into<SubagentRunId>, name: impl Into<String>) -> Self {
-        Self {
-            subagent_run_id: subagent_run_id.into(),
-            name: name.into(),
-            description: None,
-            parent_subagent_run_id: None,
-            parent_tool_call_id: None,
-            parent_message_id: None,
-            base: BaseEvent::default(),
-        }
-    }
-}
-
-impl SubagentFinished {
-    /// Creates the event of a success.
-    pub fn new(subagent_run_id: impl Into<SubagentRunId>) -> Self {
-        Self { subagent_run_id: subagent_run_id.into(), result: None, outcome: None, base: BaseEvent::default() }
-    }
-}
-
-impl SubagentError {
-    /// Creates the event.
-    pub fn new(subagent_run_id: impl Into<SubagentRunId>, message: impl Into<String>) -> Self {
-        Self {
-            subagent_run_id: subagent_run_id.into(),
-            message: message.into(),
-            code: None,
-            base: BaseEvent::default(),
-        }
-    }
 }

@@ -33,16 +33,16 @@ impl From<TextMessageRole> for Role {
 }
 
 event! {
+    without_new
     /// Opens a text message.
     TextMessageStart {
         /// The message.
         message_id: MessageId,
+    } optional {
         /// Absent means the assistant.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        role: Option<TextMessageRole>,
+        role: TextMessageRole,
         /// A display name for the author.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
+        name: String,
     }
 }
 
@@ -65,21 +65,18 @@ event! {
 }
 
 event! {
+    without_new
     /// Opens, continues or replaces a text message in one event. The run's guard expands it.
     #[derive(Default)]
-    TextMessageChunk {
+    TextMessageChunk {} optional {
         /// The message; by default the open one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        message_id: Option<MessageId>,
+        message_id: MessageId,
         /// The role, on the chunk that opens the message.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        role: Option<TextMessageRole>,
+        role: TextMessageRole,
         /// The text to append.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        delta: Option<String>,
+        delta: String,
         /// A display name for the author, on the chunk that opens the message.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
+        name: String,
     }
 }
 
@@ -93,19 +90,5 @@ impl TextMessageStart {
             subagent_run_id: None,
             base: BaseEvent::default(),
         }
-    }
-}
-
-impl TextMessageContent {
-    /// Creates the event.
-    pub fn new(message_id: impl Into<MessageId>, delta: impl Into<String>) -> Self {
-        Self { message_id: message_id.into(), delta: delta.into(), subagent_run_id: None, base: BaseEvent::default() }
-    }
-}
-
-impl TextMessageEnd {
-    /// Creates the event.
-    pub fn new(message_id: impl Into<MessageId>) -> Self {
-        Self { message_id: message_id.into(), subagent_run_id: None, base: BaseEvent::default() }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::base::{BaseEvent, event};
+use super::base::event;
 use crate::protocol::{MessageContent, MessageId, ToolCallId};
 
 event! {
@@ -13,9 +13,9 @@ event! {
         tool_call_id: ToolCallId,
         /// The name of the tool.
         tool_call_name: String,
+    } optional {
         /// The assistant message with the call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_message_id: Option<MessageId>,
+        parent_message_id: MessageId,
     }
 }
 
@@ -38,21 +38,18 @@ event! {
 }
 
 event! {
+    without_new
     /// Opens, continues or replaces a tool call in one event. The run's guard expands it.
     #[derive(Default)]
-    ToolCallChunk {
+    ToolCallChunk {} optional {
         /// The call; by default the open one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool_call_id: Option<ToolCallId>,
+        tool_call_id: ToolCallId,
         /// The name of the tool, on the chunk that opens the call.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool_call_name: Option<String>,
+        tool_call_name: String,
         /// The assistant message with the call, on the chunk that opens it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_message_id: Option<MessageId>,
+        parent_message_id: MessageId,
         /// The JSON text to append.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        delta: Option<String>,
+        delta: String,
     }
 }
 
@@ -65,9 +62,9 @@ event! {
         tool_call_id: ToolCallId,
         /// Text or parts.
         content: MessageContent,
+    } optional {
         /// Always `tool`; may be absent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        role: Option<ToolRole>,
+        role: ToolRole,
     }
 }
 
@@ -78,54 +75,4 @@ pub enum ToolRole {
     /// A tool.
     #[default]
     Tool,
-}
-
-impl ToolCallStart {
-    /// Creates the event.
-    pub fn new(tool_call_id: impl Into<ToolCallId>, name: impl Into<String>) -> Self {
-        Self {
-            tool_call_id: tool_call_id.into(),
-            tool_call_name: name.into(),
-            parent_message_id: None,
-            subagent_run_id: None,
-            base: BaseEvent::default(),
-        }
-    }
-}
-
-impl ToolCallArgs {
-    /// Creates the event.
-    pub fn new(tool_call_id: impl Into<ToolCallId>, delta: impl Into<String>) -> Self {
-        Self {
-            tool_call_id: tool_call_id.into(),
-            delta: delta.into(),
-            subagent_run_id: None,
-            base: BaseEvent::default(),
-        }
-    }
-}
-
-impl ToolCallEnd {
-    /// Creates the event.
-    pub fn new(tool_call_id: impl Into<ToolCallId>) -> Self {
-        Self { tool_call_id: tool_call_id.into(), subagent_run_id: None, base: BaseEvent::default() }
-    }
-}
-
-impl ToolCallResult {
-    /// Creates the event.
-    pub fn new(
-        message_id: impl Into<MessageId>,
-        tool_call_id: impl Into<ToolCallId>,
-        content: impl Into<MessageContent>,
-    ) -> Self {
-        Self {
-            message_id: message_id.into(),
-            tool_call_id: tool_call_id.into(),
-            content: content.into(),
-            role: None,
-            subagent_run_id: None,
-            base: BaseEvent::default(),
-        }
-    }
 }

@@ -27,12 +27,10 @@ const RATE_WINDOW: Duration = Duration::from_secs(60);
 pub struct PrincipalLimits {
     /// The largest number of concurrent runs of each principal, including waiting and detached ones. More are refused
     /// with 429.
-    #[serde(rename = "concurrent_runs", deserialize_with = "units::optional")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
+    #[serde(rename = "concurrent_runs", with = "units::OptionalCount")]
     pub concurrent: Option<usize>,
     /// The largest number of runs that each principal may start in any sixty seconds. More are refused with 429.
-    #[serde(rename = "runs_per_minute", deserialize_with = "units::optional")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalNumber"))]
+    #[serde(rename = "runs_per_minute", with = "units::OptionalCount")]
     pub per_minute: Option<usize>,
     /// The largest part of `runs.max_concurrent`, `runs.max_detached`, `runs.max_followers` and `server.max_streams` that
     /// one principal may take, in percent. With one API key it has no effect. 100: no limit.

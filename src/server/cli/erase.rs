@@ -2,7 +2,10 @@
 
 use std::error::Error;
 
-use super::{arguments::EraseArguments, load::load, output::print_line};
+use super::{
+    arguments::{EraseArguments, load},
+    output::print_line,
+};
 use crate::{
     auth::Principal,
     run::{Runs, ThreadOptions},

@@ -6,9 +6,7 @@ mod chat;
 mod erase;
 mod export;
 mod health;
-mod load;
 mod output;
-mod printable;
 mod recording_tests;
 mod server_client;
 mod target;
@@ -23,8 +21,7 @@ use clap::Parser as _;
 use tokio::net::TcpListener;
 
 use self::{
-    arguments::{CheckArguments, Cli, Command, CommandOptions},
-    load::load,
+    arguments::{CheckArguments, Cli, Command, CommandOptions, load},
     output::{print_error, print_line, print_warning},
 };
 use crate::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::{
-    http::dependencies::{Dependencies, Dependency},
+    http::state::{Dependencies, Dependency},
     run::ThreadData,
     store::{Store, ThreadKey, ThreadParts},
     tools::{

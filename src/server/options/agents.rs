@@ -155,11 +155,9 @@ pub(crate) struct ConnectionConfig {
     pub(crate) api_key_file: Option<PathBuf>,
     /// Headers for the provider or the remote agent: by name, the environment variable with the value.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<String>"))]
     pub(crate) headers_env: IndexMap<String, String>,
     /// Headers for the provider that are not secret: by name, the value.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<String>"))]
     pub(crate) headers: IndexMap<String, String>,
     /// The time limit for connecting to the provider or the endpoint, in seconds. Default: 10.
     #[cfg_attr(test, schemars(range(min = 1)))]

@@ -1,7 +1,15 @@
 //! Checks that options fit together. Each section checks itself; rules across sections are here.
 
-use super::{Config, agent_values, auth, diagnose::ConfigError, origin::Origin, record, tools};
-use crate::{base::text::nearest, http::AllowRule, observe::telemetry::logs};
+use indexmap::IndexMap;
+
+use super::{Config, agent_values, auth, diagnose::ConfigError, origin::Origin};
+use crate::{
+    base::{InvalidOption, text::nearest},
+    http::AllowRule,
+    observe::{recordings::RecordOptions, telemetry::logs},
+    tools::{http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions},
+    upstream::secret_names::is_secret_header,
+};
 
 impl Config {
     /// Returns all errors that are found, as one.
@@ -9,9 +17,9 @@ impl Config {
         let agents = self.agents.iter().map(|(name, agent)| agent_values::check(name, agent, origin));
         let sections = [
             auth::check(&self.auth, origin),
-            record::check(&self.record, origin),
+            check_record(&self.record, origin),
             self.check_reachability(origin),
-            tools::check(&self.tools, &self.mcp, &self.sandbox, origin),
+            check_tools(&self.tools, &self.mcp, &self.sandbox, origin),
             self.check_names(origin),
             self.check_callers(origin),
             self.check_values(origin),
@@ -141,4 +149,62 @@ fn is_origin(text: &str) -> bool {
         !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
     };
     plain(scheme, "+-.") && plain(host, "-.:[]_")
+}
+
+fn check_record(record: &RecordOptions, origin: &Origin) -> Result<(), ConfigError> {
+    for name in &record.headers {
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+        if name.is_empty() || !name.chars().all(is_name) {
+            let message = format!("{name:?} is not the name of a header in lower case");
+            return Err(origin.error(&["record", "headers"], &message));
+        }
+        if is_secret_header(name) {
+            let message = format!("{name:?} looks like a header with credentials, which are not recorded");
+            return Err(origin.error(&["record", "headers"], &message));
+        }
+    }
+    Ok(())
+}
+
+/// The name by which agents list the tools of the sandbox.
+pub(crate) const SANDBOX: &str = "sandbox";
+
+fn check_tools(
+    tools: &IndexMap<String, HttpToolOptions>,
+    servers: &IndexMap<String, McpServerOptions>,
+    sandbox: &SandboxOptions,
+    origin: &Origin,
+) -> Result<(), ConfigError> {
+    sandbox.check().map_err(|error| origin.option_error(&["sandbox"], &error))?;
+    for (name, tool) in tools {
+        let table = ["tools", name];
+        if name == SANDBOX {
+            return Err(origin.error(&table, "the name of a tool group cannot be used"));
+        }
+        if !is_name(name) {
+            let message = "a tool's name has 1 to 64 letters, digits, `-` and `_`: models accept no others";
+            return Err(origin.error(&table, message));
+        }
+        tool.check().map_err(|error| origin.option_error(&table, &error))?;
+    }
+    for (name, server) in servers {
+        let table = ["mcp", name];
+        if !is_name(name) {
+            let message = "the name of an MCP server has 1 to 64 letters, digits, `-` and `_`";
+            return Err(origin.error(&table, message));
+        }
+        server.check().map_err(|error| origin.option_error(&table, &error))?;
+    }
+    Ok(())
+}
+
+impl Origin {
+    pub(crate) fn option_error(&self, table: &[&str], error: &InvalidOption) -> ConfigError {
+        let path: Vec<&str> = table.iter().copied().chain(error.path.iter().map(String::as_str)).collect();
+        self.error(&path, &error.problem)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }

@@ -31,8 +31,7 @@ pub(crate) struct JwtConfig {
     /// For RS256 and ES256: the URL of published public keys (JWKS).
     pub(crate) jwks_url: Option<String>,
     /// The age until which published keys stay in use if no newer ones can be fetched, at least 1200.
-    #[serde(rename = "jwks_max_age_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    #[serde(rename = "jwks_max_age_secs", with = "units::Seconds")]
     pub(crate) jwks_max_age: Duration,
     /// The required issuer (`iss`) of tokens. If not set: any issuer that has the key.
     pub(crate) issuer: Option<String>,
@@ -42,8 +41,7 @@ pub(crate) struct JwtConfig {
     #[cfg_attr(test, schemars(with = "OneOrMany"))]
     pub(crate) audience: Option<Vec<String>>,
     /// The largest accepted difference between clocks, at most 600.
-    #[serde(rename = "leeway_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    #[serde(rename = "leeway_secs", with = "units::Seconds")]
     pub(crate) leeway: Duration,
     /// The claim with the principal's name.
     pub(crate) subject_claim: String,

@@ -16,28 +16,24 @@ mod diagnose;
 mod json_schema;
 mod jwt;
 mod load;
-mod models;
 mod option_names;
 mod origin;
-mod record;
 mod server;
 mod store;
-mod tools;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 pub(crate) use agents::{AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelConfig};
 pub(crate) use auth::{AuthConfig, AuthMode};
+pub(crate) use check::SANDBOX;
 pub use diagnose::ConfigError;
 pub(crate) use json_schema::JSON_SCHEMA;
 pub(crate) use jwt::JwtConfig;
 pub use load::{Loaded, Sources};
-pub(crate) use models::ModelsConfig;
 pub(crate) use origin::Origin;
-pub(crate) use server::{RunsConfig, ServerConfig};
+pub(crate) use server::{ModelsConfig, RunsConfig, ServerConfig};
 pub(crate) use store::{StoreConfig, StoreUrl};
-pub(crate) use tools::SANDBOX;
 
 use crate::{
     http::AllowRule,
@@ -99,17 +95,15 @@ pub(crate) struct Config {
     pub(crate) models: ModelsConfig,
     /// The agents, by name. A file with any agents replaces the demo agent.
     #[serde(deserialize_with = "without_agents")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<json_schema::AnyAgent>"))]
+    #[cfg_attr(test, schemars(with = "IndexMap<String, json_schema::AnyAgent>"))]
     pub(crate) agents: IndexMap<String, AgentConfig>,
     /// The callers of agents that are not for everyone. An agent that no table names is for every caller.
     pub(crate) allow: Vec<AllowRule>,
     /// Tools that call web services, by name. An agent can call those in its `tools`.
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<HttpToolOptions>"))]
     pub(crate) tools: IndexMap<String, HttpToolOptions>,
     /// Limits of the tool group `sandbox`, by which a model runs commands and writes files.
     pub(crate) sandbox: SandboxOptions,
     /// MCP servers, by name. An agent can call their tools as `mcp:NAME`.
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<McpServerOptions>"))]
     pub(crate) mcp: IndexMap<String, McpServerOptions>,
 }
 

@@ -1,4 +1,4 @@
-//! The sections `[server]` and `[runs]`, whose options belong to several parts of the server.
+//! The sections `[server]`, `[runs]` and `[models]`, whose options belong to several parts of the server.
 
 use std::{
     net::{SocketAddr, ToSocketAddrs as _},
@@ -19,7 +19,7 @@ pub(crate) struct ServerConfig {
     /// The address, or a name of this machine, and the port to listen on. An address that other machines can reach needs
     /// authentication (`[auth]`).
     #[serde(deserialize_with = "socket_address")]
-    #[cfg_attr(test, schemars(with = "String", regex(pattern = crate::base::units::json_schema::NAMED_SOCKET_ADDRESS)))]
+    #[cfg_attr(test, schemars(with = "String", regex(pattern = units::NAMED_SOCKET_ADDRESS)))]
     pub(crate) listen: SocketAddr,
     /// The host names, without port, under which a server without authentication answers, in addition to localhost and
     /// IP addresses. `*` allows all.
@@ -44,25 +44,20 @@ pub(crate) struct ServerConfig {
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub(crate) max_streams: usize,
     /// The silence after which a stream gets a comment, so that proxies do not close it.
-    #[serde(rename = "keep_alive_secs", deserialize_with = "optional_seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalSeconds"))]
+    #[serde(rename = "keep_alive_secs", with = "units::OptionalSeconds")]
     pub(crate) keep_alive: Option<Duration>,
     /// The time that runs get to end when the server is stopped.
-    #[serde(rename = "drain_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    #[serde(rename = "drain_secs", with = "units::Seconds")]
     pub(crate) drain: Duration,
     /// The time limit for receiving a request's head.
-    #[serde(rename = "head_timeout_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    #[serde(rename = "head_timeout_secs", with = "units::Seconds")]
     pub(crate) head_timeout: Duration,
     /// The time limit for receiving a request's body.
-    #[serde(rename = "body_timeout_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    #[serde(rename = "body_timeout_secs", with = "units::Seconds")]
     pub(crate) body_timeout: Duration,
     /// The time after which a client is disconnected that does not read its response, or whose machine does not
     /// acknowledge packets.
-    #[serde(rename = "stall_timeout_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    #[serde(rename = "stall_timeout_secs", with = "units::Seconds")]
     pub(crate) stall_timeout: Duration,
     /// True makes a request with the header `traceparent` a part of the caller's trace. With false, each request begins its own.
     pub(crate) accept_traceparent: bool,
@@ -78,12 +73,10 @@ pub(crate) struct RunsConfig {
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub(crate) max_concurrent: usize,
     /// The time limit of a run that ends with its connection. The run then ends as cancelled.
-    #[serde(rename = "max_seconds", deserialize_with = "optional_seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalSeconds"))]
+    #[serde(rename = "max_seconds", with = "units::OptionalSeconds")]
     pub(crate) max: Option<Duration>,
     /// The longest time without an event of the agent. The run then fails (`agent_timeout`).
-    #[serde(rename = "idle_seconds", deserialize_with = "optional_seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalSeconds"))]
+    #[serde(rename = "idle_seconds", with = "units::OptionalSeconds")]
     pub(crate) idle: Option<Duration>,
     /// The effect of a client that disconnects on its run. A request and an agent can override it.
     pub(crate) on_disconnect: OnDisconnect,
@@ -93,8 +86,7 @@ pub(crate) struct RunsConfig {
     /// 503.
     pub(crate) max_followers: usize,
     /// The time limit of a detached run, in place of `max_seconds`.
-    #[serde(rename = "detached_max_seconds", deserialize_with = "optional_seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::OptionalSeconds"))]
+    #[serde(rename = "detached_max_seconds", with = "units::OptionalSeconds")]
     pub(crate) detached_max: Option<Duration>,
     /// How often a detached run goes on, on this server or another, after its server was lost. Then it fails
     /// (`server_lost`). Runs of a server that is stopped go on without being counted.
@@ -140,11 +132,6 @@ impl Default for RunsConfig {
     }
 }
 
-/// Reads whole seconds; 0 is `None`.
-fn optional_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    Ok(units::optional(deserializer)?.map(Duration::from_secs))
-}
-
 /// Reads an address and a port. A name in place of the address is resolved, to IPv4 if it has such an address.
 fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -163,4 +150,13 @@ fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAd
     let found: Vec<_> = found.collect();
     let address = found.iter().find(|address| address.is_ipv4()).or(found.first());
     address.copied().ok_or_else(|| D::Error::custom(format!("{text:?} has no address")))
+}
+
+/// What is known of models and of servers with chat completions.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ModelsConfig {
+    /// A file with models and servers that the server does not know, or knows otherwise (docs/models.md).
+    pub(crate) file: Option<PathBuf>,
 }

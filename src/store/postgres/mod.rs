@@ -8,7 +8,6 @@
 
 mod begin;
 mod content;
-mod error;
 mod events;
 mod leases;
 mod list;

@@ -43,11 +43,9 @@ pub struct HttpToolOptions {
     pub parameters: Option<Value>,
     /// Headers of the request, by name. A secret is in an environment variable.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<HeaderSource>"))]
     pub headers: IndexMap<String, HeaderSource>,
     /// Headers of the request whose values come from the caller of the run, by name. A model cannot set them.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<CallerHeader>"))]
     pub headers_from: IndexMap<String, CallerHeader>,
     /// The part of a JSON response that is the result, as a JSON Pointer. Default: all of it.
     #[serde(default)]
@@ -60,8 +58,8 @@ pub struct HttpToolOptions {
     #[serde(default)]
     pub repeat: Option<Repeat>,
     /// The time limit of a call.
-    #[serde(default = "default_timeout", rename = "timeout_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds", range(min = 1)))]
+    #[serde(default = "default_timeout", rename = "timeout_secs", with = "units::Seconds")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub timeout: Duration,
     /// The largest result, in bytes. A longer text is cut.
     #[serde(default = "default_max_result_bytes")]

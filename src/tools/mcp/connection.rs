@@ -17,8 +17,7 @@ use tokio::{
 
 use super::{
     client::McpClient,
-    flood::{FloodGauge, MAX_MESSAGES, WINDOW},
-    handler::ServerHandler,
+    handler::{FloodGauge, MAX_MESSAGES, ServerHandler, WINDOW},
     http_client::McpHttpClient,
     oauth::AccessTokens,
     options::{McpServerOptions, McpTransport},

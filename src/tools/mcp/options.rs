@@ -39,16 +39,13 @@ pub struct McpServerOptions {
     /// The URL of a server with streamable HTTP, without credentials. Either this or `command` is needed.
     pub url: Option<String>,
     /// With a command: its environment variables, beside those that every program needs, by name.
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<String>"))]
     pub env: IndexMap<String, String>,
     /// With a command: the environment variables that it gets from this server's environment.
     pub env_from: Vec<String>,
     /// With a URL: headers of the requests, by name. A secret is in an environment variable.
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<HeaderSource>"))]
     pub headers: IndexMap<String, HeaderSource>,
     /// With a URL: headers of the requests that a run makes, with values of the run's caller, by name. Requests of the
     /// server itself, such as listing the tools, do not have them.
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<CallerHeader>"))]
     pub headers_from: IndexMap<String, CallerHeader>,
     /// With a URL: access tokens by OAuth 2.1 client credentials.
     pub(crate) oauth: Option<OAuthOptions>,
@@ -67,18 +64,17 @@ pub struct McpServerOptions {
     pub approval: McpApproval,
     /// The calls of single tools that a person has to approve, by the name that the server gives the tool,
     /// `resources/read` or `prompts/get`.
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<McpApproval>"))]
     pub approval_of: IndexMap<String, McpApproval>,
     /// Whether calls may run again after their server was lost: `safe`, `keyed` (the MCP server knows
     /// `_meta.idempotencyKey`) or `never`. Default: by the annotations of each tool.
     pub repeat: Option<Repeat>,
     /// The time limit of a call. It begins again when the server reports progress.
-    #[serde(rename = "timeout_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds", range(min = 1)))]
+    #[serde(rename = "timeout_secs", with = "units::Seconds")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub timeout: Duration,
     /// The time limit of a call, whatever progress the server reports.
-    #[serde(rename = "max_timeout_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds", range(min = 1)))]
+    #[serde(rename = "max_timeout_secs", with = "units::Seconds")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_timeout: Duration,
     /// The largest result, in bytes. A longer one is cut.
     #[cfg_attr(test, schemars(range(min = 1)))]

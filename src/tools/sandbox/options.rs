@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::base::units;
 use crate::tools::{
@@ -24,12 +24,12 @@ const MIN_PROCESSES: u64 = 4;
 #[non_exhaustive]
 pub struct SandboxOptions {
     /// The time limit of a command. The agent's `tool_timeout_secs` limits it, too.
-    #[serde(rename = "timeout_secs", deserialize_with = "units::seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds", range(min = 1)))]
+    #[serde(rename = "timeout_secs", with = "units::Seconds")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub timeout: Duration,
     /// The largest memory of a command, at least 16 MB: of all its processes together, and the address space of each.
-    #[serde(rename = "memory_mb", deserialize_with = "megabytes")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Megabytes", range(min = 16)))]
+    #[serde(rename = "memory_mb", with = "units::Megabytes")]
+    #[cfg_attr(test, schemars(range(min = 16)))]
     pub memory_bytes: u64,
     /// The largest number of processes and threads of a command at a time, at least 4.
     #[cfg_attr(test, schemars(range(min = 4)))]
@@ -38,8 +38,8 @@ pub struct SandboxOptions {
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub max_output_bytes: usize,
     /// The largest workspace, and the largest file in it. A full one refuses commands until files are removed.
-    #[serde(rename = "workspace_mb", deserialize_with = "megabytes")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Megabytes", range(min = 1)))]
+    #[serde(rename = "workspace_mb", with = "units::Megabytes")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub workspace_bytes: u64,
     /// The largest number of commands of all conversations at a time; a principal has at most half of them. Further ones wait.
     #[cfg_attr(test, schemars(range(min = 1)))]
@@ -47,7 +47,6 @@ pub struct SandboxOptions {
     /// The calls that a person has to approve.
     pub approval: ApprovalRule,
     /// The calls of single tools that a person has to approve, by the tool's name.
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<ApprovalRule>"))]
     pub approval_of: IndexMap<String, ApprovalRule>,
 }
 
@@ -92,11 +91,6 @@ impl SandboxOptions {
             None => Ok(()),
         }
     }
-}
-
-/// Reads megabytes (2^20 bytes) into bytes.
-fn megabytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    u64::deserialize(deserializer).map(|megabytes| megabytes.saturating_mul(1 << 20))
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ fn state(operation: PatchOperation) -> Event {
 /// An assistant message with a call.
 fn calling(id: &str, call: &str) -> Message {
     let tool_calls = Some(vec![ToolCall::new(call, "own", "{}")]);
-    Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new(id.into()) })
+    Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new(id) })
 }
 fn answer(id: &str, call: &str) -> Message {
     Message::Tool(ToolMessage {

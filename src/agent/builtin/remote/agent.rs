@@ -7,10 +7,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
 
 use super::{
-    error::{broken_stream, incomplete, malformed_event},
     options::RemoteOptions,
     reader::{DecodedEvents, Reader},
-    request::Endpoint,
+    request::{Endpoint, broken_stream, incomplete, malformed_event},
     resume::{NewIds, RunStream},
 };
 use crate::{

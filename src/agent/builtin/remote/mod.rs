@@ -5,7 +5,6 @@
 //! `docs/protocol.md` lists the error codes of its runs.
 
 mod agent;
-mod error;
 mod options;
 mod reader;
 mod request;

@@ -5,10 +5,10 @@ use std::{collections::HashSet, time::Duration};
 use indexmap::IndexMap;
 use reqwest::{Url, header::HeaderName};
 use secrecy::SecretString;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::{
-    base::InvalidOption,
+    base::{InvalidOption, units},
     upstream::{self, secret_names::unset_variable},
 };
 
@@ -52,19 +52,16 @@ pub struct RemoteOptions {
     pub headers: Vec<(String, SecretString)>,
     /// Headers of every request, with the environment variables of their values.
     #[serde(default)]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Table<String>"))]
     pub headers_env: IndexMap<String, String>,
     /// With `kind = "remote"`: the headers of the client's request that are sent on to the endpoint.
     // The server must let them through (`HttpOptions::pass_headers`).
     #[serde(default)]
     pub pass_headers: Vec<String>,
     /// The time limit of connecting.
-    #[serde(default = "default_connect_timeout", rename = "connect_timeout_secs", deserialize_with = "seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    #[serde(default = "default_connect_timeout", rename = "connect_timeout_secs", with = "units::Seconds")]
     pub connect_timeout: Duration,
     /// The time limit of silence. A comment in the stream ends the silence.
-    #[serde(default = "default_idle_timeout", rename = "idle_timeout_secs", deserialize_with = "seconds")]
-    #[cfg_attr(test, schemars(with = "crate::base::units::json_schema::Seconds"))]
+    #[serde(default = "default_idle_timeout", rename = "idle_timeout_secs", with = "units::Seconds")]
     pub idle_timeout: Duration,
     /// With `kind = "remote"`: true if the endpoint is an agui-server that stores threads. A detached run is then detached there,
     /// too, and goes on if this server, the endpoint or the connection is lost.
@@ -85,10 +82,6 @@ fn default_idle_timeout() -> Duration {
 
 fn default_max_event_bytes() -> usize {
     4 * 1024 * 1024
-}
-
-fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    u64::deserialize(deserializer).map(Duration::from_secs)
 }
 
 impl RemoteOptions {

@@ -43,12 +43,10 @@ pub(super) struct CopilotConnectInput {
 #[utoipa::path(
     post,
     path = "/agent/{agent}/connect",
-    operation_id = "connectCopilotThread",
-    tag = "CopilotKit",
     request_body = CopilotConnectInput,
     responses(answer::EventAnswer, refuse::Agent, refuse::Answer, refuse::Body, refuse::Store, refuse::Followers)
 )]
-pub(super) async fn connect(
+pub(super) async fn connect_copilot_thread(
     State(app): State<App>,
     Path(agent): Path<String>,
     Extension(caller): Extension<Caller>,

@@ -39,14 +39,12 @@ pub(super) struct DebugEnvelope<'a> {
 #[utoipa::path(
     get,
     path = "/cpk-debug-events",
-    operation_id = "followCopilotRuns",
-    tag = "CopilotKit",
     responses(
         (status = 200, description = "The events from now on.", body = DebugEnvelope<'_>, content_type = "text/event-stream"),
         refuse::Loopback, refuse::Shutdown, refuse::Streams,
     ),
 )]
-pub(super) async fn debug_events(
+pub(super) async fn follow_copilot_runs(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     request: Request,

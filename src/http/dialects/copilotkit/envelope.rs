@@ -73,15 +73,13 @@ impl EnvelopeRoutes {
 #[utoipa::path(
     post,
     path = "/",
-    operation_id = "sendEnvelope",
-    tag = "CopilotKit",
     request_body = Envelope<'_>,
     responses(
         answer::InnerAnswer, refuse::Agent, refuse::Body, refuse::Edit, refuse::Envelope, refuse::Follow, refuse::Limits,
         refuse::Message, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store, refuse::Url,
     ),
 )]
-pub(super) async fn envelope(
+pub(super) async fn send_envelope(
     State(app): State<App>,
     Extension(inner): Extension<Arc<EnvelopeRoutes>>,
     request: Request,

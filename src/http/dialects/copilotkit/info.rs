@@ -84,13 +84,11 @@ struct SingleRoute {
 #[utoipa::path(
     get,
     path = "/info",
-    operation_id = "readCopilotInfo",
-    tag = "CopilotKit",
     responses(
         (status = 200, description = "The agents and features.", body = RuntimeInfo),
     ),
 )]
-pub(super) async fn info(
+pub(super) async fn read_copilot_info(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     OriginalUri(uri): OriginalUri,

@@ -61,14 +61,15 @@ pub(super) struct RestatedEvents {
 #[utoipa::path(
     get,
     path = "/threads/{thread}/messages",
-    operation_id = "readCopilotMessages",
-    tag = "CopilotKit",
     responses(
         (status = 200, description = "The messages.", body = ThreadMessages),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn thread_messages(thread: Path<String>, own: OwnThreads) -> Result<Json<ThreadMessages>, ApiError> {
+pub(super) async fn read_copilot_messages(
+    thread: Path<String>,
+    own: OwnThreads,
+) -> Result<Json<ThreadMessages>, ApiError> {
     let view = read_thread(thread, own).await?;
     Ok(Json(ThreadMessages { messages: view.current_branch().into_iter().map(InspectorMessage::from).collect() }))
 }
@@ -77,14 +78,12 @@ pub(super) async fn thread_messages(thread: Path<String>, own: OwnThreads) -> Re
 #[utoipa::path(
     get,
     path = "/threads/{thread}/state",
-    operation_id = "readCopilotState",
-    tag = "CopilotKit",
     responses(
         (status = 200, description = "The state.", body = ThreadState),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn thread_state(thread: Path<String>, own: OwnThreads) -> Result<Json<ThreadState>, ApiError> {
+pub(super) async fn read_copilot_state(thread: Path<String>, own: OwnThreads) -> Result<Json<ThreadState>, ApiError> {
     let view = read_thread(thread, own).await?;
     Ok(Json(ThreadState { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
 }
@@ -95,14 +94,15 @@ pub(super) async fn thread_state(thread: Path<String>, own: OwnThreads) -> Resul
 #[utoipa::path(
     get,
     path = "/threads/{thread}/events",
-    operation_id = "readCopilotEvents",
-    tag = "CopilotKit",
     responses(
         (status = 200, description = "The events.", body = RestatedEvents),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn thread_events(thread: Path<String>, own: OwnThreads) -> Result<Json<RestatedEvents>, ApiError> {
+pub(super) async fn read_copilot_events(
+    thread: Path<String>,
+    own: OwnThreads,
+) -> Result<Json<RestatedEvents>, ApiError> {
     let view = read_thread(thread, own).await?;
     let run = if view.thread.is_running { view.thread.run_id.clone() } else { RunId::random() };
     Ok(Json(RestatedEvents { events: snapshots(&view.thread.key.id, &run, Some(&view)) }))

@@ -15,7 +15,6 @@ mod options;
 mod routes;
 mod socket;
 mod stop;
-mod suggest;
 mod threads;
 
 pub use options::CopilotKitOptions;

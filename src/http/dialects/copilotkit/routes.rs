@@ -16,7 +16,7 @@ use super::{
     envelope::{self, EnvelopeRoutes},
     info, inspect,
     join_token::JoinTokens,
-    socket, stop, suggest, threads,
+    socket, stop, threads,
 };
 use crate::{
     http::{
@@ -26,7 +26,8 @@ use crate::{
         error::ApiError,
         follow::LastEventId,
         openapi::{answer, refuse},
-        send_message::run_agent,
+        run_response::respond_run,
+        send_message::{read_input, run_or_resume},
     },
     protocol::RunAgentInput,
     run::OnDisconnect,
@@ -40,22 +41,22 @@ pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> V
     }
     let (prefix, tokens) = (options.prefix.as_str(), Arc::new(JoinTokens::default()));
     let mut routes = OpenApiRouter::new()
-        .routes(routes!(info::info))
-        .routes(routes!(debug_events::debug_events))
-        .routes(routes!(run))
-        .routes(routes!(connect::connect))
-        .routes(routes!(suggest::suggest))
-        .routes(routes!(stop::stop));
+        .routes(routes!(info::read_copilot_info))
+        .routes(routes!(debug_events::follow_copilot_runs))
+        .routes(routes!(run_copilot_agent))
+        .routes(routes!(connect::connect_copilot_thread))
+        .routes(routes!(suggest))
+        .routes(routes!(stop::stop_copilot_run));
     if stores_threads {
         routes = routes.merge(thread_routes()).layer(Extension(tokens.clone()));
     }
     let routes = routes.layer(Extension(options.on_disconnect));
     let envelopes = OpenApiRouter::new()
-        .routes(at(prefix, routes!(envelope::envelope)))
-        .routes(at(&format!("{prefix}/"), routes!(envelope::envelope)))
+        .routes(at(prefix, routes!(envelope::send_envelope)))
+        .routes(at(&format!("{prefix}/"), routes!(envelope::send_envelope)))
         .layer(Extension(Arc::new(EnvelopeRoutes::new(routes.clone().into()))));
     let routes = OpenApiRouter::new().nest(prefix, routes).merge(envelopes);
-    let mut sets = vec![RouteSet::new(RouteAccess::Authenticated, routes).listing_only(prefix)];
+    let mut sets = vec![RouteSet::new("CopilotKit", RouteAccess::Authenticated, routes).listing_only(prefix)];
     if stores_threads {
         sets.push(socket::route_set(prefix, tokens));
     }
@@ -64,21 +65,19 @@ pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> V
 
 fn thread_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(threads::list_threads))
+        .routes(routes!(threads::list_copilot_threads))
         .routes(routes!(socket::subscribe))
-        .routes(routes!(threads::update_thread, threads::delete_thread))
-        .routes(routes!(threads::archive_thread))
-        .routes(routes!(inspect::thread_messages))
-        .routes(routes!(inspect::thread_state))
-        .routes(routes!(inspect::thread_events))
+        .routes(routes!(threads::edit_copilot_thread, threads::delete_copilot_thread))
+        .routes(routes!(threads::archive_copilot_thread))
+        .routes(routes!(inspect::read_copilot_messages))
+        .routes(routes!(inspect::read_copilot_state))
+        .routes(routes!(inspect::read_copilot_events))
 }
 
 /// Runs an agent.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/run",
-    operation_id = "runCopilotAgent",
-    tag = "CopilotKit",
     params(LastEventId),
     request_body = RunAgentInput,
     responses(
@@ -86,11 +85,27 @@ fn thread_routes() -> OpenApiRouter<App> {
         refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store,
     ),
 )]
-async fn run(
+async fn run_copilot_agent(
     State(app): State<App>,
     Path(agent): Path<String>,
     Extension(on_disconnect): Extension<OnDisconnect>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    run_agent(&app, find_agent(&app, &agent)?, Some(on_disconnect), request).await
+    run_or_resume(&app, find_agent(&app, &agent)?, Some(on_disconnect), request).await
+}
+
+/// Runs an agent, and stores nothing.
+#[utoipa::path(
+    post,
+    path = "/agent/{agent}/suggest",
+    request_body = RunAgentInput,
+    responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store)
+)]
+pub(super) async fn suggest(
+    State(app): State<App>,
+    Path(agent): Path<String>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (run, encoder) = read_input(&app, find_agent(&app, &agent)?, None, request).await?;
+    Ok(respond_run(&app, app.runs().start_unstored(run)?, encoder).await)
 }

@@ -18,7 +18,6 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{agents::find_agent, join_token::JoinTokens, threads::ThreadRecord};
-use crate::http::openapi::refuse;
 use crate::{
     auth::Principal,
     http::{
@@ -26,8 +25,9 @@ use crate::{
         accept::{extract::Query, middleware::Caller},
         at,
         error::ApiError,
+        openapi::refuse,
         sse_response::expiry,
-        threads::pages::time,
+        threads::list::time,
     },
     protocol::ThreadId,
     run::{ChangedThread, ThreadChange, ThreadEvent},
@@ -48,9 +48,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Returns the route of the handshake, which has no authentication but the token.
 pub(super) fn route_set(prefix: &str, tokens: Arc<JoinTokens>) -> RouteSet {
-    let route = at(&format!("{prefix}{SOCKET_PATH}/websocket"), routes!(open));
+    let route = at(&format!("{prefix}{SOCKET_PATH}/websocket"), routes!(open_socket));
     let routes = OpenApiRouter::new().routes(route).layer(Extension(tokens));
-    RouteSet::new(RouteAccess::Public, routes).listing_only(prefix)
+    RouteSet::new("CopilotKit", RouteAccess::Public, routes).listing_only(prefix)
 }
 
 #[derive(Serialize, ToSchema)]
@@ -83,8 +83,6 @@ struct Channel {
 #[utoipa::path(
     post,
     path = "/threads/subscribe",
-    operation_id = "subscribe",
-    tag = "CopilotKit",
     responses(
         (status = 200, description = "The token, which is valid for one hour, but not longer than the caller's credential.", body = JoinToken),
     ),
@@ -104,12 +102,10 @@ pub(super) async fn subscribe(
 #[utoipa::path(
     get,
     path = "/socket/websocket",
-    operation_id = "openSocket",
-    tag = "CopilotKit",
     params(SocketQuery),
     responses((status = 101, description = "The channels of the Phoenix framework."), refuse::Socket, refuse::Url)
 )]
-async fn open(
+async fn open_socket(
     State(app): State<App>,
     Extension(tokens): Extension<Arc<JoinTokens>>,
     Query(query): Query<SocketQuery>,

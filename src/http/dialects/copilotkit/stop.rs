@@ -47,15 +47,13 @@ pub(super) struct StopResult {
 #[utoipa::path(
     post,
     path = "/agent/{agent}/stop/{thread}",
-    operation_id = "stopCopilotRun",
-    tag = "CopilotKit",
     request_body(content = StopInput, description = "May be absent."),
     responses(
         (status = 200, description = "Whether a run is being cancelled.", body = StopResult),
         refuse::Agent, refuse::Body, refuse::Stateless, refuse::Store,
     ),
 )]
-pub(super) async fn stop(
+pub(super) async fn stop_copilot_run(
     State(app): State<App>,
     Path((agent, thread)): Path<(String, String)>,
     Extension(caller): Extension<Caller>,

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::agents::find_agent;
-use crate::http::openapi::refuse;
 use crate::{
     http::{
         App,
@@ -17,7 +16,8 @@ use crate::{
             read_body,
         },
         error::ApiError,
-        threads::pages::{TimeText, list_page, page_size, read_cursor, time},
+        openapi::refuse,
+        threads::list::{TimeText, list_page, page_size, read_cursor, time},
     },
     protocol::{ThreadId, decode::decode_members},
     store::{ThreadPage, ThreadSummary},
@@ -89,15 +89,13 @@ pub(super) struct UpdateInput {
 #[utoipa::path(
     get,
     path = "/threads",
-    operation_id = "listCopilotThreads",
-    tag = "CopilotKit",
     params(ThreadListQuery),
     responses(
         (status = 200, description = "A page of threads.", body = ThreadList),
         refuse::Agent, refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
-pub(super) async fn list_threads(
+pub(super) async fn list_copilot_threads(
     State(app): State<App>,
     Query(query): Query<ThreadListQuery>,
     own: OwnThreads,
@@ -120,15 +118,13 @@ pub(super) async fn list_threads(
 #[utoipa::path(
     patch,
     path = "/threads/{thread}",
-    operation_id = "editCopilotThread",
-    tag = "CopilotKit",
     request_body = UpdateInput,
     responses(
         (status = 200, description = "The changed thread.", body = ThreadRecord),
         refuse::Body, refuse::Edit, refuse::Message, refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn update_thread(
+pub(super) async fn edit_copilot_thread(
     State(app): State<App>,
     Path(thread): Path<String>,
     own: OwnThreads,
@@ -144,14 +140,12 @@ pub(super) async fn update_thread(
 #[utoipa::path(
     post,
     path = "/threads/{thread}/archive",
-    operation_id = "archiveCopilotThread",
-    tag = "CopilotKit",
     responses(
         (status = 200, description = "The archived thread.", body = ThreadRecord),
         refuse::Edit, refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn archive_thread(
+pub(super) async fn archive_copilot_thread(
     Path(thread): Path<String>,
     own: OwnThreads,
 ) -> Result<Json<ThreadRecord>, ApiError> {
@@ -172,14 +166,15 @@ async fn edit_thread(own: &OwnThreads, thread: String, edit: ThreadEdit) -> Resu
 #[utoipa::path(
     delete,
     path = "/threads/{thread}",
-    operation_id = "deleteCopilotThread",
-    tag = "CopilotKit",
     responses(
         (status = 200, description = "The thread is deleted.", body = DeleteResult),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn delete_thread(Path(thread): Path<String>, own: OwnThreads) -> Result<Json<DeleteResult>, ApiError> {
+pub(super) async fn delete_copilot_thread(
+    Path(thread): Path<String>,
+    own: OwnThreads,
+) -> Result<Json<DeleteResult>, ApiError> {
     let thread_id = ThreadId::from(thread);
     own.threads.delete(own.owner.as_ref(), &thread_id).await?;
     Ok(Json(DeleteResult { thread_id, deleted: true }))

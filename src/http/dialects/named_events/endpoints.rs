@@ -13,20 +13,29 @@ use axum::{
     response::Response,
 };
 use serde_json::json;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        RefOr, Schema,
+        schema::{AnyOfBuilder, ObjectBuilder, Type},
+    },
+};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    ChatRequest, HitlDecisionType, InvalidRequest, MessageBody, NamedEventEncoder, NamedEventOptions,
+    ChatRequest, HitlDecisionType, HitlRequest, InvalidRequest, MessageBody, NamedEventEncoder, NamedEventOptions,
     answers::{ReadAnswer, read_answer},
     make_event,
-    schema::NamedEvent,
 };
 use crate::{
     auth::Principal,
     http::{
         App, RouteAccess, RouteSet,
         error::ApiError,
-        openapi::refuse,
+        openapi::{
+            refuse,
+            schema::{component, typed},
+        },
         read_run::{find_agent, read_run},
         run_response::respond_run,
         sse_response::respond,
@@ -41,9 +50,9 @@ use crate::{
 };
 
 pub(crate) fn route_set(options: &NamedEventOptions, stores_threads: bool) -> Option<RouteSet> {
-    let routes = || OpenApiRouter::new().routes(routes!(chat)).routes(routes!(agent));
+    let routes = || OpenApiRouter::new().routes(routes!(run_chat)).routes(routes!(run_named_events));
     let routes = (options.enabled && stores_threads).then(routes)?;
-    Some(RouteSet::new(RouteAccess::Authenticated, routes.layer(Extension(Arc::new(options.clone())))))
+    Some(RouteSet::new("named events", RouteAccess::Authenticated, routes.layer(Extension(Arc::new(options.clone())))))
 }
 
 /// Runs the agent of chats with named events.
@@ -52,15 +61,13 @@ pub(crate) fn route_set(options: &NamedEventOptions, stores_threads: bool) -> Op
 #[utoipa::path(
     post,
     path = "/agent/chat/stream",
-    operation_id = "runChat",
-    tag = "named events",
     request_body = ChatRequest,
     responses(
         (status = 200, description = "The events of the run. The name of an event is in its line `event:`.", body = NamedEvent, content_type = "text/event-stream"),
         refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store,
     ),
 )]
-async fn chat(
+async fn run_chat(
     State(app): State<App>,
     Extension(options): Extension<Arc<NamedEventOptions>>,
     request: Request,
@@ -74,15 +81,13 @@ async fn chat(
 #[utoipa::path(
     post,
     path = "/agent/agent/stream",
-    operation_id = "runNamedEvents",
-    tag = "named events",
     request_body = ChatRequest,
     responses(
         (status = 200, description = "The events of the run. The name of an event is in its line `event:`.", body = NamedEvent, content_type = "text/event-stream"),
         refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store,
     ),
 )]
-async fn agent(
+async fn run_named_events(
     State(app): State<App>,
     Extension(options): Extension<Arc<NamedEventOptions>>,
     request: Request,
@@ -181,5 +186,44 @@ fn nothing_open(thread_id: &ThreadId) -> Response {
 impl From<InvalidRequest> for ApiError {
     fn from(error: InvalidRequest) -> Self {
         Self::invalid_input(&error.path, &error.expected)
+    }
+}
+
+/// The data of an event. Its name is in the line `event:`.
+pub(super) enum NamedEvent {}
+
+/// The events, with the members of their data: those that are always present, and further ones. All are texts.
+const EVENTS: [(&str, &[&str], &[&str]); 12] = [
+    ("message", &["content", "thread_id", "agent"], &[]),
+    ("status", &["type", "message"], &["thread_id", "run_id"]),
+    ("error", &["type", "message"], &["thread_id"]),
+    ("tool_call_start", &["toolCallId", "toolCallName", "thread_id"], &[]),
+    ("tool_call_args", &["toolCallId", "delta"], &[]),
+    ("tool_call_end", &["toolCallId"], &[]),
+    ("tool_result", &["toolCallId", "content", "role"], &[]),
+    ("reasoning_start", &["messageId"], &[]),
+    ("reasoning_message_start", &["messageId", "role"], &[]),
+    ("reasoning_message_content", &["messageId", "delta"], &[]),
+    ("reasoning_message_end", &["messageId"], &[]),
+    ("reasoning_end", &["messageId"], &[]),
+];
+
+impl PartialSchema for NamedEvent {
+    fn schema() -> RefOr<Schema> {
+        let text = || typed(Type::String);
+        let events = EVENTS.into_iter().map(|(name, required, optional)| {
+            let data = ObjectBuilder::new().title(Some(name));
+            let data = required.iter().fold(data, |data, member| data.property(*member, text()).required(*member));
+            optional.iter().fold(data, |data, member| data.property(*member, text()))
+        });
+        // Some events have members of others, so a stream's data fits more than one.
+        events.fold(AnyOfBuilder::new(), AnyOfBuilder::item).item(component(&HitlRequest::name())).into()
+    }
+}
+
+impl ToSchema for NamedEvent {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((HitlRequest::name().into_owned(), HitlRequest::schema()));
+        HitlRequest::schemas(schemas);
     }
 }

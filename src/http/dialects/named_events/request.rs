@@ -174,15 +174,7 @@ impl AgentMessage {
                 let content = Some(only_text(content)?);
                 Message::Assistant(AssistantMessage { content, ..AssistantMessage::new(id) })
             }
-            MessageRole::System => Message::System(SystemMessage {
-                id,
-                content: only_text(content)?,
-                name: None,
-                encrypted_value: None,
-                encrypted_value_type: None,
-                metadata: None,
-                subagent_run_id: None,
-            }),
+            MessageRole::System => Message::System(SystemMessage::new(id, only_text(content)?)),
         })
     }
 }

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::ui_message::{UiMessage, ui_messages};
-use crate::http::openapi::{answer, refuse};
 use crate::http::{
     accept::{
         extract::{Path, Query},
@@ -19,10 +18,11 @@ use crate::http::{
         middleware::Caller,
     },
     error::ApiError,
-    follow::{LastEventId, event_number, follow_run, last_event_id},
+    follow::{LastEventId, event_number, follow_after, last_event_id},
+    openapi::{answer, refuse},
     read_run::find_agent,
     state::App,
-    threads::pages::page_size,
+    threads::list::page_size,
 };
 use crate::{
     agent::Principal,
@@ -101,8 +101,6 @@ struct PageEnd {
 #[utoipa::path(
     get,
     path = "/send-message",
-    operation_id = "joinDefaultAgent",
-    tag = "runs",
     params(JoinQuery, LastEventId),
     responses(
         answer::JoinAnswer,
@@ -114,7 +112,7 @@ struct PageEnd {
         refuse::Url
     )
 )]
-pub(crate) async fn default_agent(
+pub(crate) async fn join_default_agent(
     State(app): State<App>,
     Query(query): Query<JoinQuery>,
     Extension(caller): Extension<Caller>,
@@ -129,8 +127,6 @@ pub(crate) async fn default_agent(
 #[utoipa::path(
     get,
     path = "/agents/{agent}/send-message",
-    operation_id = "joinAgent",
-    tag = "runs",
     params(JoinQuery, LastEventId),
     responses(
         answer::JoinAnswer,
@@ -142,7 +138,7 @@ pub(crate) async fn default_agent(
         refuse::Url
     )
 )]
-pub(crate) async fn named_agent(
+pub(crate) async fn join_agent(
     State(app): State<App>,
     Path(agent): Path<String>,
     Query(query): Query<JoinQuery>,
@@ -167,7 +163,7 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
         Some(thread) => thread,
         None => threads.thread_of_run(principal.as_ref(), run).await?,
     };
-    follow_run(app, caller, &thread, run, after, Encoder::negotiate(accepted(headers))).await
+    follow_after(app, caller, &thread, run, after, Encoder::negotiate(accepted(headers))).await
 }
 
 async fn hydrate(

@@ -1,15 +1,17 @@
 //! The messages of the model.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde_json::{Map, Value, json};
 
-use super::{call_id::call_id, content::text_part};
+use super::content::text_part;
 use crate::{
     llm::{
         AssistantTurn, Block, ModelReasoning,
         known_models::{Profile, ReasoningMember, RequiredReasoning, ThinkingMember},
         providers::wire,
     },
-    protocol::ToolCall,
+    protocol::{ToolCall, ToolCallId},
 };
 
 pub(super) fn assistant(turn: &AssistantTurn, profile: &Profile, is_thinking_off: bool) -> Value {
@@ -102,4 +104,22 @@ fn call(call: &ToolCall, profile: &Profile) -> Value {
         value["extra_content"] = extra.into();
     }
     value
+}
+
+/// Returns an id that the server takes. The same id always gets the same one, so that a call and its result agree.
+pub(super) fn call_id(id: &ToolCallId, profile: &Profile) -> String {
+    let length = profile.call_id_length;
+    if length == 0 {
+        return wire::call_id(id);
+    }
+    if id.len() == length && id.chars().all(|c| c.is_ascii_alphanumeric()) {
+        return id.as_str().to_owned();
+    }
+    (0..length)
+        .map(|at| {
+            let mut hasher = DefaultHasher::new();
+            (id, at).hash(&mut hasher);
+            char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[(hasher.finish() % 36) as usize])
+        })
+        .collect()
 }

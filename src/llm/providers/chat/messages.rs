@@ -3,8 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    assistant::assistant,
-    call_id::call_id,
+    assistant::{assistant, call_id},
     content::{SentPart, content, sent_part, text_part},
 };
 use crate::{

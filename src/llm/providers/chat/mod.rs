@@ -1,7 +1,6 @@
 //! Models with OpenAI's chat completions, which nearly all other providers also offer.
 
 mod assistant;
-mod call_id;
 mod calls;
 mod content;
 pub(in crate::llm) mod decoder;
@@ -10,7 +9,6 @@ mod reasoning;
 mod request;
 mod tags;
 mod thinking;
-mod usage;
 mod warnings;
 
 use std::{fmt, sync::Arc};

@@ -6,7 +6,6 @@ pub(in crate::llm) mod decoder;
 mod request;
 mod signature;
 mod thinking;
-mod usage;
 
 use std::{fmt, sync::Arc};
 

@@ -8,7 +8,6 @@ pub(in crate::llm) mod decoder;
 mod input;
 mod items;
 mod request;
-mod usage;
 
 use std::{fmt, sync::Arc};
 

@@ -6,40 +6,9 @@ use crate::protocol::{
     event::{EncryptedValueSubtype, RunOutcome, SubagentOutcome, TextMessageRole},
 };
 
-/// Writes the fields of an event. A new event needs an arm here and in the function of its family.
+/// Writes the fields of an event. A new event needs an arm in the function of its family.
 pub(super) fn fields(event: &Event, w: &mut Writer<'_>) {
-    let subagent = event.subagent_run_id().map(AsRef::as_ref);
-    match event {
-        Event::TextMessageStart(_)
-        | Event::TextMessageContent(_)
-        | Event::TextMessageEnd(_)
-        | Event::TextMessageChunk(_) => text_fields(event, subagent, w),
-        Event::ToolCallStart(_)
-        | Event::ToolCallArgs(_)
-        | Event::ToolCallEnd(_)
-        | Event::ToolCallChunk(_)
-        | Event::ToolCallResult(_) => tool_fields(event, subagent, w),
-        Event::StateSnapshot(_)
-        | Event::StateDelta(_)
-        | Event::MessagesSnapshot(_)
-        | Event::ActivitySnapshot(_)
-        | Event::ActivityDelta(_) => state_fields(event, subagent, w),
-        Event::RunStarted(_)
-        | Event::RunFinished(_)
-        | Event::RunError(_)
-        | Event::StepStarted(_)
-        | Event::StepFinished(_)
-        | Event::Raw(_)
-        | Event::Custom(_) => run_fields(event, subagent, w),
-        Event::ReasoningStart(_)
-        | Event::ReasoningMessageStart(_)
-        | Event::ReasoningMessageContent(_)
-        | Event::ReasoningMessageEnd(_)
-        | Event::ReasoningMessageChunk(_)
-        | Event::ReasoningEnd(_)
-        | Event::ReasoningEncryptedValue(_) => reasoning_fields(event, subagent, w),
-        Event::SubagentStarted(_) | Event::SubagentFinished(_) | Event::SubagentError(_) => subagent_fields(event, w),
-    }
+    text_fields(event, event.subagent_run_id().map(AsRef::as_ref), w);
 }
 
 fn text_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
@@ -66,7 +35,7 @@ fn text_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
             w.optional_text(5, e.name.as_deref());
             w.optional_text(6, subagent);
         }
-        _ => {}
+        _ => tool_fields(event, subagent, w),
     }
 }
 
@@ -100,7 +69,7 @@ fn tool_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
             w.text(4, &e.tool_call_id);
             payload::content(5, 7, &e.content, w, |w| w.optional_text(6, e.role.map(|_| "tool")));
         }
-        _ => {}
+        _ => state_fields(event, subagent, w),
     }
 }
 
@@ -130,7 +99,7 @@ fn state_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
             w.text(4, &e.activity_type);
             patch(5, &e.patch, w);
         }
-        _ => {}
+        _ => run_fields(event, subagent, w),
     }
 }
 
@@ -189,7 +158,7 @@ fn run_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
             w.message(3, |w| w.value(&e.value));
             w.optional_text(4, subagent);
         }
-        _ => {}
+        _ => reasoning_fields(event, subagent, w),
     }
 }
 
@@ -235,7 +204,7 @@ fn reasoning_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
             w.text(5, &e.encrypted_value);
             w.optional_text(6, e.encrypted_value_type.as_deref());
         }
-        _ => {}
+        _ => subagent_fields(event, w),
     }
 }
 

@@ -5,7 +5,7 @@ use proptest::{collection::vec, prelude::*, sample::subsequence};
 use super::*;
 use crate::protocol::{AssistantMessage, ReasoningMessage, SystemMessage, ToolCall, ToolMessage};
 
-mod without_ids;
+mod without_ids_tests;
 
 const DELIVERED: MessageOrigin = MessageOrigin::Run { run: 1, delivered: true };
 const UNDELIVERED: MessageOrigin = MessageOrigin::Run { run: 2, delivered: false };
@@ -20,43 +20,19 @@ fn answer(id: &str) -> Message {
 
 fn calling(id: &str, calls: &[&str]) -> Message {
     let tool_calls = Some(calls.iter().map(|call| ToolCall::new(*call, "f", "{}")).collect());
-    Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new(id.into()) })
+    Message::Assistant(AssistantMessage { tool_calls, ..AssistantMessage::new(id) })
 }
 
 fn reasoning(id: &str) -> Message {
-    Message::Reasoning(ReasoningMessage {
-        id: id.into(),
-        content: format!("thoughts of {id}"),
-        encrypted_value: None,
-        encrypted_value_type: None,
-        metadata: None,
-        subagent_run_id: None,
-    })
+    Message::Reasoning(ReasoningMessage::new(id, format!("thoughts of {id}")))
 }
 
 fn result(id: &str, call: &str, text: &str) -> Message {
-    Message::Tool(ToolMessage {
-        id: id.into(),
-        content: text.into(),
-        tool_call_id: call.into(),
-        error: None,
-        encrypted_value: None,
-        encrypted_value_type: None,
-        metadata: None,
-        subagent_run_id: None,
-    })
+    Message::Tool(ToolMessage::new(id, text, call))
 }
 
 fn system(id: &str, text: &str) -> Message {
-    Message::System(SystemMessage {
-        id: id.into(),
-        content: text.to_owned(),
-        name: None,
-        encrypted_value: None,
-        encrypted_value_type: None,
-        metadata: None,
-        subagent_run_id: None,
-    })
+    Message::System(SystemMessage::new(id, text))
 }
 
 fn stored(messages: &[Message]) -> Branch {

@@ -5,9 +5,8 @@
 
 use super::{
     Guard,
-    entries::{ChunkKind, ChunkedItem, OwnedChunk},
+    entries::{ChunkKind, ChunkedItem, OwnedChunk, Owner, Violation},
     items::check_owner,
-    violation::{Owner, Violation},
 };
 use crate::{
     protocol::{

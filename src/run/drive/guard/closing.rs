@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Guard,
-    violation::{Owner, Violation},
+    entries::{Owner, Violation},
 };
 use crate::{
     protocol::{

@@ -1,6 +1,6 @@
 //! Checks that JSON patches are valid. Does not check that they apply.
 
-use super::violation::Violation;
+use super::entries::Violation;
 use crate::protocol::{EventType, JsonPatch, patch};
 
 /// Always returns `true`.

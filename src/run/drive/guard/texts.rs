@@ -1,6 +1,9 @@
 //! Text messages.
 
-use super::{Guard, entries::TextDetails, violation::Violation};
+use super::{
+    Guard,
+    entries::{TextDetails, Violation},
+};
 use crate::protocol::{
     EventType,
     event::{TextMessageContent, TextMessageEnd, TextMessageStart},

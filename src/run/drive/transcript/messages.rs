@@ -32,12 +32,8 @@ impl Transcript {
     pub(crate) fn start_reasoning(&mut self, event: &ReasoningMessageStart, metadata: Option<&JsonObject>) {
         if self.position(&event.message_id).is_none() {
             self.new.push(Message::Reasoning(ReasoningMessage {
-                id: event.message_id.clone(),
-                content: String::new(),
-                encrypted_value: None,
-                encrypted_value_type: None,
-                metadata: None,
                 subagent_run_id: event.subagent_run_id.clone(),
+                ..ReasoningMessage::new(event.message_id.clone(), "")
             }));
         }
         self.annotate(&event.message_id, metadata);
@@ -112,16 +108,8 @@ impl Transcript {
     /// Inserts a result after the message with its call and the results that follow it, because models require that order. If
     /// there is no such message, the result is appended.
     pub(crate) fn insert_result(&mut self, event: &ToolCallResult, metadata: Option<&JsonObject>) {
-        let mut result = ToolMessage {
-            id: event.message_id.clone(),
-            content: event.content.clone(),
-            tool_call_id: event.tool_call_id.clone(),
-            error: None,
-            encrypted_value: None,
-            encrypted_value_type: None,
-            metadata: None,
-            subagent_run_id: event.subagent_run_id.clone(),
-        };
+        let result = ToolMessage::new(event.message_id.clone(), event.content.clone(), event.tool_call_id.clone());
+        let mut result = ToolMessage { subagent_run_id: event.subagent_run_id.clone(), ..result };
         merge(&mut result.metadata, metadata);
         let mut position = self.call_position(&event.tool_call_id).map_or(self.len(), |holder| holder + 1);
         while matches!(self.get(position), Some(Message::Tool(_))) {
@@ -133,39 +121,17 @@ impl Transcript {
 
 fn empty_text(event: &TextMessageStart) -> Message {
     let (id, name, subagent_run_id) = (event.message_id.clone(), event.name.clone(), event.subagent_run_id.clone());
-    let content = String::new();
-    let (encrypted_value, encrypted_value_type, metadata) = (None, None, None);
     match event.role.unwrap_or_default() {
-        TextMessageRole::Developer => Message::Developer(DeveloperMessage {
-            id,
-            content,
-            name,
-            encrypted_value,
-            encrypted_value_type,
-            metadata,
-            subagent_run_id,
-        }),
-        TextMessageRole::System => Message::System(SystemMessage {
-            id,
-            content,
-            name,
-            encrypted_value,
-            encrypted_value_type,
-            metadata,
-            subagent_run_id,
-        }),
-        TextMessageRole::User => Message::User(UserMessage {
-            id,
-            content: content.into(),
-            name,
-            encrypted_value,
-            encrypted_value_type,
-            metadata,
-            subagent_run_id,
-        }),
+        TextMessageRole::Developer => {
+            Message::Developer(DeveloperMessage { name, subagent_run_id, ..DeveloperMessage::new(id, "") })
+        }
+        TextMessageRole::System => {
+            Message::System(SystemMessage { name, subagent_run_id, ..SystemMessage::new(id, "") })
+        }
+        TextMessageRole::User => Message::User(UserMessage { name, subagent_run_id, ..UserMessage::new(id, "") }),
         TextMessageRole::Assistant => {
-            let assistant = AssistantMessage { content: Some(content), name, ..AssistantMessage::new(id) };
-            Message::Assistant(AssistantMessage { subagent_run_id, ..assistant })
+            let content = Some(String::new());
+            Message::Assistant(AssistantMessage { content, name, subagent_run_id, ..AssistantMessage::new(id) })
         }
     }
 }

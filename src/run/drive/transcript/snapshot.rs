@@ -63,12 +63,10 @@ impl Transcript {
 
     pub(crate) fn set_activity(&mut self, event: &ActivitySnapshot, metadata: Option<&JsonObject>) {
         let replace = event.replace != Some(false);
+        let (id, content) = (event.message_id.clone(), event.content.clone());
         let mut activity = ActivityMessage {
-            id: event.message_id.clone(),
-            activity_type: event.activity_type.clone(),
-            content: event.content.clone(),
-            metadata: None,
             subagent_run_id: event.subagent_run_id.clone(),
+            ..ActivityMessage::new(id, &*event.activity_type, content)
         };
         match self.message_mut(&event.message_id) {
             None => {

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     protocol::{RunAgentInput, ThreadId},
     server::cli::{
-        printable::{excerpt, printable_line},
+        output::{excerpt, printable_line},
         server_client::ServerClient,
         target::RunTarget,
     },

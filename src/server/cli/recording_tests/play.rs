@@ -10,10 +10,12 @@ use reqwest::{
 
 use super::ids::IdPairs;
 use crate::{
-    protocol::recording::{RecordedEvent, Recording},
-    protocol::{Event, RunAgentInput, RunId, TokenUsage},
+    protocol::{
+        Event, RunAgentInput, RunId, TokenUsage,
+        recording::{RecordedEvent, Recording},
+    },
     run::Guard,
-    server::cli::{printable::excerpt, server_client::require_success, target::RunTarget},
+    server::cli::{output::excerpt, server_client::require_success, target::RunTarget},
     upstream::{
         self, ClientError, ClientOptions,
         events::{StreamLimits, events},
