@@ -92,6 +92,12 @@ impl EarlierTurns {
     }
 }
 
+/// Returns the ids of calls that a new call cannot have: those of the conversation, and those that were taken back.
+pub(super) fn used_ids(messages: &[Message], cx: &RunContext) -> HashSet<ToolCallId> {
+    let taken_back = cx.continuation().into_iter().flat_map(|it| it.taken_back.iter().cloned().map(Into::into));
+    history::call_ids(messages).into_iter().chain(taken_back).collect()
+}
+
 /// Marks a complete answer. One that has to be corrected, or that fails the run, is asked for again.
 pub(super) fn answer(cx: &RunContext, step: u32, next: &NextStep, has_calls: bool) {
     let usage = || cx.usage();

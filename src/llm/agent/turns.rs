@@ -53,8 +53,7 @@ pub(super) fn turns(
         }
         let session = ToolSession::new(cx.clone(), input.state_or_empty());
         let call_context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
-        let taken_back = cx.continuation().into_iter().flat_map(|it| it.taken_back.iter().cloned().map(Into::into));
-        let mut earlier = EarlierAnswers::new(history::call_ids(&messages).into_iter().chain(taken_back).collect());
+        let mut earlier = EarlierAnswers::new(marks::used_ids(&messages, &cx));
         let plan = earlier_turns.plan(prior.decided, &messages, &catalog, &settings).await;
         let mut turns = RunTurns::new(&settings, &input, &cx, &catalog, instructions, messages, plan);
         turns.steps = earlier_turns.steps;

@@ -7,10 +7,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
 
 use super::{
+    new_ids::NewIds,
     options::RemoteOptions,
     reader::{DecodedEvents, Reader},
     request::{Endpoint, broken_stream, incomplete, malformed_event},
-    resume::{NewIds, RunStream},
+    resume::RunStream,
 };
 use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use super::resume::NewIds;
+use super::new_ids::NewIds;
 use crate::{
     base::text::shortened,
     protocol::{

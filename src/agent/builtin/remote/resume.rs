@@ -1,17 +1,17 @@
 //! The stream of one run of an endpoint. If the endpoint keeps runs whose client leaves, a broken stream is resumed, also by
 //! the server that goes on with the run after this one.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 use tracing::Instrument as _;
 
 use super::request::Endpoint;
 use crate::{
     agent::{AgentError, RunContext},
-    protocol::{Event, JsonObject, RunAgentInput},
+    protocol::{Event, RunAgentInput},
     upstream::events::{ServerEvent, ServerEvents, StreamError},
 };
 
@@ -133,37 +133,6 @@ impl Drop for RunStream {
         if self.is_kept && !self.cx.is_left_to_another_server() {
             let (endpoint, cx) = (self.endpoint.clone(), self.cx.clone());
             tokio::spawn(async move { endpoint.cancel(&cx).await }.in_current_span());
-        }
-    }
-}
-
-/// The ids of messages and calls that were taken back from clients, and that the endpoint sends again.
-pub(super) struct NewIds {
-    taken_back: HashSet<String>,
-    attempt: u32,
-}
-
-impl NewIds {
-    pub(super) fn of(cx: &RunContext) -> Option<Self> {
-        let continuation = cx.continuation().filter(|it| !it.taken_back.is_empty())?;
-        Some(Self { taken_back: continuation.taken_back.clone(), attempt: continuation.attempt })
-    }
-
-    /// Replaces them in an event, a message or a call.
-    pub(super) fn replace_in(&self, object: &mut JsonObject) {
-        for (name, value) in object {
-            match (name.as_str(), value) {
-                ("messages" | "toolCalls", Value::Array(items)) => {
-                    items.iter_mut().filter_map(Value::as_object_mut).for_each(|item| self.replace_in(item));
-                }
-                (
-                    "id" | "messageId" | "toolCallId" | "parentMessageId" | "parentToolCallId" | "entityId",
-                    Value::String(id),
-                ) if self.taken_back.contains(id) => {
-                    id.push_str(&format!("-{}", self.attempt));
-                }
-                _ => {}
-            }
         }
     }
 }
