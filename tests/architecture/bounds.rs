@@ -35,12 +35,12 @@ const TESTS: &[(&str, &str, &str)] = &[
     ),
     (
         "places where a list without ids may begin",
-        "src/run/conversation/decide/tests/without_ids.rs",
+        "src/run/conversation/decide/tests/without_ids_tests.rs",
         "a_list_without_ids_begins_at_one_of_the_last_64_places_that_fit",
     ),
     (
         "texts that a client without ids has joined",
-        "src/run/conversation/decide/tests/without_ids.rs",
+        "src/run/conversation/decide/tests/without_ids_tests.rs",
         "up_to_64_texts_of_a_run_are_known_if_a_client_has_joined_them",
     ),
     ("title and metadata of a thread", "tests/threads/edits.rs", "wrong_changes_are_refused_and_change_nothing"),
