@@ -12,6 +12,7 @@ pub mod emit;
 mod emitter;
 mod error;
 mod event_queue;
+pub(crate) mod generated;
 mod journal;
 
 pub use agent_fn::{AgentFn, IntoAgent, IsAgent, agent_fn};

@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{agents::DEFAULT_AGENT, socket::SOCKET_PATH};
+use super::{CopilotKitOptions, agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
     http::{App, accept::middleware::Caller, agents::declared, index::forwarded_prefix},
     protocol::AgentCapabilities,
@@ -93,6 +93,7 @@ struct SingleRoute {
 pub(super) async fn info(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(options): Extension<CopilotKitOptions>,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Json<RuntimeInfo> {
@@ -121,7 +122,7 @@ pub(super) async fn info(
         suggestions: true,
         audio_file_transcription_enabled: false,
         a2ui_enabled: false,
-        open_generative_ui_enabled: false,
+        open_generative_ui_enabled: options.open_generative_ui,
         telemetry_disabled: true,
     })
 }
