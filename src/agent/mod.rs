@@ -21,6 +21,7 @@ pub(crate) use context::RunJournal;
 pub use context::{Forwarded, InputRules, RunContext, RunIdentity};
 pub use emitter::{ActivityHandle, Emitter, IntoPatch, ReasoningWriter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
+pub use generated::{A2ui, A2uiAgent};
 pub use journal::Continuation;
 pub(crate) use journal::Journal;
 
@@ -70,6 +71,12 @@ pub trait Agent: Send + Sync + 'static {
     fn can_continue(&self) -> bool {
         false
     }
+
+    /// Settings for A2UI; without them, runs render surfaces if their pages have a catalog. [`A2uiAgent`] gives them to any
+    /// agent.
+    fn a2ui(&self) -> Option<&A2ui> {
+        None
+    }
 }
 
 impl<F> Agent for F
@@ -96,6 +103,10 @@ impl Agent for Arc<dyn Agent> {
 
     fn can_continue(&self) -> bool {
         (**self).can_continue()
+    }
+
+    fn a2ui(&self) -> Option<&A2ui> {
+        (**self).a2ui()
     }
 }
 

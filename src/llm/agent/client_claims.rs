@@ -7,12 +7,12 @@ use std::collections::HashSet;
 
 use super::catalog::{ToolCatalog, ToolOwner};
 use crate::{
-    agent::RunContext,
+    agent::{RunContext, generated::a2ui::CLICK},
     llm::history::summary::is_summary,
     protocol::{Message, ToolCallId},
 };
 
-/// Leaves out the client's results of calls to the server's tools, and its summaries.
+/// Leaves out the client's results of calls to the server's tools, its summaries, and clicks that no run had.
 pub(super) fn remove_claims(messages: &mut Vec<Message>, catalog: &ToolCatalog, cx: &RunContext) {
     if !cx.has_client_messages() {
         return;
@@ -22,9 +22,18 @@ pub(super) fn remove_claims(messages: &mut Vec<Message>, catalog: &ToolCatalog, 
         .filter(|call| !matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application) | None))
         .map(|call| call.id.clone())
         .collect();
+    let clicks: HashSet<ToolCallId> = {
+        let by_client = messages.iter().filter(|message| cx.is_from_client(message.id()));
+        let clicks = by_client.flat_map(Message::tool_calls).filter(|call| call.function.name == CLICK);
+        clicks.map(|call| call.id.clone()).collect()
+    };
     messages.retain(|message| {
         let is_claim = match message {
-            Message::Tool(result) => calls.contains(&result.tool_call_id) && cx.is_from_client(&result.id),
+            Message::Tool(result) => {
+                let call = &result.tool_call_id;
+                (calls.contains(call) || clicks.contains(call)) && cx.is_from_client(&result.id)
+            }
+            Message::Assistant(_) => message.tool_calls().iter().any(|call| clicks.contains(&call.id)),
             other => is_summary(other) && cx.is_from_client(other.id()),
         };
         if is_claim {

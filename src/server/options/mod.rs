@@ -28,7 +28,9 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 pub(crate) use agent_values::{of_agent, remote_fault};
-pub(crate) use agents::{AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelConfig};
+pub(crate) use agents::{
+    A2uiSwitch, AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelConfig,
+};
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub use diagnose::ConfigError;
 pub(crate) use json_schema::JSON_SCHEMA;
