@@ -13,7 +13,10 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-use super::journal::{Continuation, Journal};
+use super::{
+    generated::a2ui::RunSurfaces,
+    journal::{Continuation, Journal},
+};
 use crate::{
     auth::Principal,
     base::trace::{TraceContext, TraceScope},
@@ -98,6 +101,7 @@ pub struct RunContext {
     trace: TraceScope,
     /// `None` for runs that are not detached, and for subagents: the run does not go on from a subagent's answers.
     journal: Option<Arc<RunJournal>>,
+    surfaces: Option<Arc<RunSurfaces>>,
 }
 
 pub(crate) struct RunJournal {
@@ -153,7 +157,7 @@ impl RunContext {
         let (usage, model_calls) = (Mutex::default(), Mutex::default());
         let is_connection_cut = AtomicBool::new(false);
         let parts = ContextParts { identity, forwarded, rules, observer, is_connection_cut, usage, model_calls };
-        Self { parts: Arc::new(parts), trace, journal: None }
+        Self { parts: Arc::new(parts), trace, journal: None, surfaces: None }
     }
 
     /// The context of a detached run.
@@ -168,7 +172,17 @@ impl RunContext {
 
     /// The context of the same run within its span, or within that of a tool call or a subagent.
     pub(crate) fn within(&self, trace: TraceScope) -> Self {
-        Self { parts: self.parts.clone(), trace, journal: self.journal.clone() }
+        Self { trace, ..self.clone() }
+    }
+
+    /// The context of a run that may render A2UI surfaces.
+    pub(super) fn with_surfaces(self, surfaces: Option<Arc<RunSurfaces>>) -> Self {
+        Self { surfaces, ..self }
+    }
+
+    /// A2UI in this run; `None` if it renders no surfaces.
+    pub(crate) fn surfaces(&self) -> Option<&Arc<RunSurfaces>> {
+        self.surfaces.as_ref()
     }
 
     /// What observes the run, if it has this type. A run without a server has no observer.

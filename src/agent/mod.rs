@@ -12,6 +12,7 @@ pub mod emit;
 mod emitter;
 mod error;
 mod event_queue;
+pub(crate) mod generated;
 mod journal;
 
 pub use agent_fn::{AgentFn, IntoAgent, agent_fn};
@@ -20,6 +21,7 @@ pub use context::{Forwarded, RunContext, RunIdentity};
 pub(crate) use context::{InputRules, RunJournal};
 pub use emitter::{ActivityHandle, Emitter, IntoPatch, ReasoningWriter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
+pub use generated::{A2ui, A2uiAgent};
 pub use journal::Continuation;
 pub(crate) use journal::Journal;
 
@@ -72,6 +74,12 @@ pub trait Agent: Send + Sync + 'static {
     fn is_repeatable(&self) -> bool {
         false
     }
+
+    /// Settings for A2UI; without them, runs render surfaces if their pages have a catalog. [`A2uiAgent`] gives them to any
+    /// agent.
+    fn a2ui(&self) -> Option<&A2ui> {
+        None
+    }
 }
 
 impl<F> Agent for F
@@ -102,6 +110,10 @@ impl Agent for Arc<dyn Agent> {
 
     fn is_repeatable(&self) -> bool {
         (**self).is_repeatable()
+    }
+
+    fn a2ui(&self) -> Option<&A2ui> {
+        (**self).a2ui()
     }
 }
 

@@ -43,6 +43,11 @@ const TESTS: &[(&str, &str, &str)] = &[
         "src/run/conversation/decide/tests/without_ids_tests.rs",
         "up_to_64_texts_of_a_run_are_known_if_a_client_has_joined_them",
     ),
+    (
+        "arguments of a call that are shown as an interface",
+        "src/agent/generated/arguments.rs",
+        "arguments_over_the_bound_are_not_read_on",
+    ),
     ("title and metadata of a thread", "tests/threads/edits.rs", "wrong_changes_are_refused_and_change_nothing"),
     (
         "threads kept in memory between runs",

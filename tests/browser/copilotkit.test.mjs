@@ -94,6 +94,20 @@ test("a form can be left", async () => {
   await ended(page, "All right, no T-shirt then.");
 });
 
+test("the demo agent draws a form, its button reaches the agent, and a reload shows the form again", async () => {
+  const page = await open();
+  await send(page, "show a form");
+  const title = page.getByText("A table for two");
+  await title.waitFor();
+  await page.getByLabel("Your name").fill("Ada");
+  await page.getByRole("button", { name: "Book" }).click();
+  await ended(page, "Thank you, Ada! A table is booked for Friday.");
+  await page.reload();
+  await ended(page, "Thank you, Ada! A table is booked for Friday.");
+  await title.waitFor();
+  assert.equal(await title.count(), 1);
+});
+
 testStop(chat);
 testStopAfterReload(chat);
 

@@ -18,6 +18,7 @@ const AGENTS = {
   AGUI_DEFAULT_AGENT: "demo",
   AGUI_AGENTS__DEMO__KIND: "script",
   AGUI_AGENTS__DEMO__SCRIPT: fileURLToPath(new URL("../../config/scripts/demo.toml", import.meta.url)),
+  AGUI_AGENTS__DEMO__A2UI: "true",
   AGUI_AGENTS__ECHO__KIND: "echo",
 };
 const KEY = "open-sesame-1234";
@@ -133,6 +134,17 @@ test("reasoning is shown apart from the answer", async () => {
   assert.match(await reasoning.innerText(), /The question is: tea\./);
   await reasoning.locator("summary").click();
   assert.equal(await reasoning.evaluate(({ open }) => open), false);
+});
+
+test("a surface is a tree of its components, with their data", async () => {
+  const page = await open();
+  await ask(page, "show a form", "the page draws:");
+  const surface = chat(page).locator(".surface").first();
+  await surface.waitFor();
+  const lines = (await surface.locator("li").evaluateAll((items) => items.map((item) => item.innerText.split("\n")[0].trim())));
+  assert.deepEqual(lines, [
+    "Card", "Column", "Text A table for two", "TextField Your name", "TextField Day", "Button", "Text Book",
+  ]);
 });
 
 test("Markdown is rendered, HTML stays text, and nothing is loaded from elsewhere", async () => {

@@ -211,10 +211,10 @@ const searchZh = (answer, after) =>
 
 const HELP =
   "I am a demo agent without a model. Try: hello, what's the weather like in Beijing, count to 10, think …, plan …, " +
-  "parallel, approve, approve two, delete inactive users, feedback, review a plan, form, fail, " +
+  "parallel, approve, approve two, delete inactive users, feedback, review a plan, form, show a form, fail, " +
   "search for report files locally, delete all temporary files.";
 const HELP_ZH =
-  "我是一个没有模型的演示 Agent。试试：你好、北京天气怎么样、数到 10、思考 …、计划 …、并行、批准、批准两个、删除不活跃的用户、反馈、审核计划、表单、失败、" +
+  "我是一个没有模型的演示 Agent。试试：你好、北京天气怎么样、数到 10、思考 …、计划 …、并行、批准、批准两个、删除不活跃的用户、反馈、审核计划、表单、显示表单、失败、" +
   "帮我搜索本地的报告文件、删除所有临时文件。";
 
 export const scenarios = [

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+mod generated;
 mod models;
 #[path = "../support/provider.rs"]
 mod provider;

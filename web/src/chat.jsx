@@ -9,6 +9,7 @@ import { fullTime } from "./dates.js";
 import { Button, CopyButton, Tree, pretty } from "./parts.jsx";
 import { PageToolQuestion, Question } from "./questions.jsx";
 import { readTab, writeTab } from "./storage.js";
+import { Surface } from "./surface.jsx";
 import { currentLanguage, t } from "./texts.js";
 
 /** The distance from the end, in pixels, within which the chat follows new text. */
@@ -175,7 +176,11 @@ function Content({ message }) {
     return (
       <div class="activity">
         <strong>{message.activityType}</strong>
-        <Tree value={message.content} />
+        {Array.isArray(message.content.a2ui_operations) ? (
+          <Surface operations={message.content.a2ui_operations} />
+        ) : (
+          <Tree value={message.content} />
+        )}
       </div>
     );
   }

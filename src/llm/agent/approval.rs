@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::catalog::{ToolCatalog, ToolOwner};
 use crate::{
-    agent::RunContext,
+    agent::{RunContext, generated::a2ui::CLICK},
     base::text::shortened,
     llm::history::{self, summary::is_summary},
     protocol::{
@@ -182,7 +182,7 @@ fn decide(decision: ApprovalDecision) -> CallDecision {
     })
 }
 
-/// Leaves out the client's results of calls to the server's tools, and its summaries. The model sees the conversation that
+/// Leaves out the client's results of calls to the server's tools, its summaries, and clicks that no run had. The model sees the conversation that
 /// the client shows, calls included. But a call that no run made is never run and never asked about, and a result that a
 /// client wrote for a call to one of the server's tools does not count.
 pub(super) fn remove_claims(messages: &mut Vec<Message>, catalog: &ToolCatalog, cx: &RunContext) {
@@ -194,9 +194,18 @@ pub(super) fn remove_claims(messages: &mut Vec<Message>, catalog: &ToolCatalog, 
         .filter(|call| !matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application) | None))
         .map(|call| call.id.clone())
         .collect();
+    let clicks: HashSet<ToolCallId> = {
+        let by_client = messages.iter().filter(|message| cx.is_from_client(message.id()));
+        let clicks = by_client.flat_map(Message::tool_calls).filter(|call| call.function.name == CLICK);
+        clicks.map(|call| call.id.clone()).collect()
+    };
     messages.retain(|message| {
         let is_claim = match message {
-            Message::Tool(result) => calls.contains(&result.tool_call_id) && cx.is_from_client(&result.id),
+            Message::Tool(result) => {
+                let call = &result.tool_call_id;
+                (calls.contains(call) || clicks.contains(call)) && cx.is_from_client(&result.id)
+            }
+            Message::Assistant(_) => message.tool_calls().iter().any(|call| clicks.contains(&call.id)),
             other => is_summary(other) && cx.is_from_client(other.id()),
         };
         if is_claim {

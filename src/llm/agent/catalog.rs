@@ -1,5 +1,5 @@
 //! The tools that the model can call in a run. If several tools have one name, a tool of the request goes first: a
-//! front end that brings a tool expects the calls. `update_state` comes next, then subagents, then the server's tools
+//! front end that brings a tool expects the calls. Only `render_a2ui` is this server's in runs with A2UI. `update_state` comes next, then subagents, then the server's tools
 //! in the order in which they were added.
 
 use std::{collections::HashMap, sync::Arc};
@@ -10,8 +10,10 @@ use super::{
     settings::Settings,
     state,
     subagent::{self, Subagent},
+    surfaces::RenderSurface,
 };
 use crate::{
+    agent::generated::a2ui::{RENDER, RunSurfaces},
     llm::{options::ToolChoice, providers::wire},
     observe::metrics::OTHER,
     protocol::{RunAgentInput, ToolDefinition},
@@ -31,7 +33,7 @@ pub(super) struct ToolCatalog {
 }
 
 impl ToolCatalog {
-    pub(super) fn new(settings: &Settings, input: &RunAgentInput) -> Self {
+    pub(super) fn new(settings: &Settings, input: &RunAgentInput, surfaces: Option<&Arc<RunSurfaces>>) -> Self {
         let (mut specs, mut owners) = (Vec::new(), HashMap::new());
         let mut add = |spec: ToolSpec, owner: ToolOwner| {
             if owners.contains_key(&spec.name) {
@@ -41,7 +43,10 @@ impl ToolCatalog {
                 specs.push(spec);
             }
         };
-        for tool in &input.tools {
+        if let Some(tool) = surfaces.and_then(|surfaces| RenderSurface::offer(surfaces.clone())) {
+            add(tool.tool.spec().clone(), ToolOwner::Server(tool));
+        }
+        for tool in input.tools.iter().filter(|tool| surfaces.is_none() || tool.name != RENDER) {
             add(spec_of_application(tool), ToolOwner::Application);
         }
         if settings.updates_state {

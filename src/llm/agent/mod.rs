@@ -18,6 +18,7 @@ mod review;
 mod settings;
 mod state;
 mod subagent;
+mod surfaces;
 mod tool_meter;
 mod truncation;
 mod turns;

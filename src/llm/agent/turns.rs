@@ -22,9 +22,10 @@ use crate::{
     agent::{
         AgentError, RunContext,
         emit::{self, Step},
+        generated::a2ui::{RunSurfaces, is_about_surfaces},
     },
     llm::{history, model::ModelRequest, options::ToolChoice},
-    protocol::{Event, Message, RunAgentInput},
+    protocol::{Context, Event, Message, RunAgentInput},
     tools::ToolSession,
 };
 
@@ -36,7 +37,7 @@ pub(super) fn turns(
     try_stream! {
         let mut models = ModelChain::new(&settings, &input)?;
         settings.tools.ready().await;
-        let catalog = ToolCatalog::new(&settings, &input);
+        let catalog = ToolCatalog::new(&settings, &input, cx.surfaces());
         let instructions = instructions(&settings, &input, &cx);
         let mut messages = std::mem::take(&mut input.messages).into_vec();
         remove_claims(&mut messages, &catalog, &cx);
@@ -155,7 +156,7 @@ impl<'r> RunTurns<'r> {
             catalog,
             tool_choice: catalog.forced_by_application(input).unwrap_or_else(|| settings.tool_choice.clone()),
             instructions,
-            context: describe_context(input),
+            context: describe_context(input, cx),
             messages,
             resumes_calls: !plan.calls.is_empty(),
             plan,
@@ -277,13 +278,23 @@ fn has_open_calls_of_application(messages: &[Message], catalog: &ToolCatalog) ->
 
 fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> Vec<String> {
     let of_run = settings.prompt.as_ref().map(|prompt| prompt(input, cx));
-    let mut instructions: Vec<String> = settings.system_prompt.iter().cloned().chain(of_run).collect();
+    let of_surfaces = input.context.iter().filter(|entry| is_instruction(entry, cx));
+    let of_surfaces = of_surfaces.map(|entry| format!("{}\n{}", entry.description, entry.value));
+    let configured = settings.system_prompt.iter().cloned();
+    let mut instructions: Vec<String> = configured.chain(of_surfaces).chain(of_run).collect();
     instructions.retain(|text| !text.trim().is_empty());
     instructions
 }
 
-fn describe_context(input: &RunAgentInput) -> Option<String> {
-    let entries = input.context.iter().map(|entry| format!("\n- {}: {}", entry.description, entry.value));
-    let entries: String = entries.collect();
+/// Returns whether an entry of the context stands before the conversation, where providers cache it: those about A2UI, which are
+/// long and stay the same. Those of a page do only if pages may instruct the model.
+fn is_instruction(entry: &Context, cx: &RunContext) -> bool {
+    let is_trusted = |surfaces: &Arc<RunSurfaces>| cx.accepts_instructions() || surfaces.is_of_server(entry);
+    is_about_surfaces(entry) && cx.surfaces().is_some_and(is_trusted)
+}
+
+fn describe_context(input: &RunAgentInput, cx: &RunContext) -> Option<String> {
+    let entries = input.context.iter().filter(|entry| !is_instruction(entry, cx));
+    let entries: String = entries.map(|entry| format!("\n- {}: {}", entry.description, entry.value)).collect();
     (!entries.is_empty()).then(|| format!("What the application says about the situation:{entries}"))
 }

@@ -27,7 +27,7 @@ use crate::run::{
     turn::quota::Slot,
 };
 use crate::{
-    agent::{Agent, AgentError, EventStream, Principal, RunContext, RunIdentity},
+    agent::{Agent, AgentError, EventStream, Principal, RunContext, RunIdentity, generated},
     observe::RunObserver,
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
@@ -252,7 +252,7 @@ impl Run {
             }
             RunStage::Opened(agent, input) => {
                 let context = self.cx.clone();
-                match catch_unwind(AssertUnwindSafe(|| agent.run(*input, context))) {
+                match catch_unwind(AssertUnwindSafe(|| generated::run(&*agent, *input, context))) {
                     Ok(stream) => {
                         self.stage = RunStage::Running(stream);
                         None

@@ -11,12 +11,14 @@ use super::{
 };
 use crate::{
     agent::{
-        Agent,
+        A2ui, A2uiAgent, Agent,
         builtin::{Echo, Remote, Replay, Script},
     },
     base::InvalidOption,
     llm::LlmAgent,
-    server::options::{AgentConfig, AgentKind, Config, ConfigError, LlmConfig, LlmOptions, Loaded, Origin, SANDBOX},
+    server::options::{
+        A2uiSwitch, AgentConfig, AgentKind, Config, ConfigError, LlmConfig, LlmOptions, Loaded, Origin, SANDBOX,
+    },
     tools::{ToolRegistry, builtin, http::HttpTool, mcp::McpServer, sandbox::Sandbox},
 };
 
@@ -114,6 +116,13 @@ impl AgentBuilder<'_> {
                     .map_err(|error| origin.error(&["agents", name, "dir"], &error.to_string()))?,
             ),
         };
+        let agent = match &common.a2ui {
+            None => agent,
+            Some(switch) => {
+                let a2ui = a2ui(switch, origin).map_err(|error| origin.option_error(&table, &error))?;
+                Arc::new(A2uiAgent::new(agent, a2ui))
+            }
+        };
         self.built.insert(name.to_owned(), agent.clone());
         Ok(agent)
     }
@@ -160,6 +169,25 @@ impl AgentBuilder<'_> {
         let own = || agent.capabilities().identity.and_then(|identity| identity.description);
         configured.or_else(own).unwrap_or_else(|| format!("Gives a task to the agent {name}."))
     }
+}
+
+fn a2ui(switch: &A2uiSwitch, origin: &Origin) -> Result<A2ui, InvalidOption> {
+    const SCHEMA_FILE: &str = "a2ui.schema_file";
+    let config = match switch {
+        A2uiSwitch::OnOrOff(yes) => return Ok(A2ui::enabled(*yes)),
+        A2uiSwitch::On(config) => config,
+    };
+    let mut a2ui = A2ui::enabled(true);
+    a2ui = config.catalog.iter().fold(a2ui, A2ui::catalog);
+    if let Some(path) = &config.schema_file {
+        let text = read_file(SCHEMA_FILE, path, origin)?;
+        let read = serde_json::from_str(&text).map_err(|error| format!("not JSON: {error}"));
+        let built = read.and_then(|json| a2ui.schema(&json).map_err(str::to_owned));
+        a2ui = built.map_err(|problem| {
+            InvalidOption::new(SCHEMA_FILE, format!("the file {}: {problem}", origin.resolve(path).display()))
+        })?;
+    }
+    Ok(config.attempts.into_iter().fold(a2ui, A2ui::attempts))
 }
 
 fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, ConfigError> {

@@ -39,6 +39,33 @@ pub(crate) struct CommonOptions {
     pub(crate) description: Option<String>,
     /// The effect of a client that disconnects on its run, in place of `on_disconnect` in `[runs]`.
     pub(crate) on_disconnect: Option<OnDisconnect>,
+    /// True makes the runs of the agent render A2UI surfaces, false makes none of them do so. Default: those whose page has a
+    /// catalog. A table is true, with options.
+    pub(crate) a2ui: Option<A2uiSwitch>,
+}
+
+/// Whether an agent renders A2UI surfaces.
+#[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "expected true, false, or a table with `catalog`, `schema_file` or `attempts`")]
+pub(crate) enum A2uiSwitch {
+    OnOrOff(bool),
+    On(A2uiConfig),
+}
+
+/// A2UI with options.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct A2uiConfig {
+    /// The URI of the catalog of components, in place of the page's.
+    pub(crate) catalog: Option<String>,
+    /// The JSON file with the components, `{catalogId, components: {Name: JSON Schema}}`, in place of the page's. A relative path
+    /// starts in the folder of the configuration.
+    pub(crate) schema_file: Option<PathBuf>,
+    /// The number of attempts of a model to render a surface, the first one included. Default: 3.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    pub(crate) attempts: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -227,9 +254,10 @@ pub(crate) struct ContextConfig {
 }
 
 impl AgentConfig {
-    /// An agent that plays a script.
+    /// An agent that plays a script, with A2UI.
     pub(super) fn script(path: &str) -> Self {
-        let common = CommonOptions { kind: KindName::Script, ..CommonOptions::default() };
+        let a2ui = Some(A2uiSwitch::OnOrOff(true));
+        let common = CommonOptions { kind: KindName::Script, a2ui, ..CommonOptions::default() };
         Self { common, kind: AgentKind::Script(ScriptConfig { script: path.into() }) }
     }
 

@@ -24,7 +24,9 @@ mod store;
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
-pub(crate) use agents::{AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelConfig};
+pub(crate) use agents::{
+    A2uiSwitch, AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelConfig,
+};
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use check::SANDBOX;
 pub use diagnose::ConfigError;

@@ -213,3 +213,35 @@ async fn a_request_of_an_mcp_app_goes_to_the_endpoint_and_is_not_stored() {
     let thread = server.client.get(server.url(&format!("/threads/{}", input["threadId"].as_str().unwrap())));
     assert_eq!(thread.send().await.unwrap().status(), 404);
 }
+
+#[tokio::test]
+async fn a_surface_that_an_endpoint_describes_is_painted_and_a_click_reaches_the_endpoint() {
+    let arguments = json!({ "surfaceId": "s", "components": [{ "id": "root", "component": "Text", "text": "Hi" }] });
+    let shown = [
+        started(),
+        json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "render_a2ui" }),
+        json!({ "type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": arguments.to_string() }),
+        json!({ "type": "TOOL_CALL_END", "toolCallId": "c" }),
+        finished(),
+    ];
+    let endpoint = FakeEndpoint::new([Response::events(&shown), Response::events(&[started(), finished()])]).await;
+    let server = endpoint.server().await;
+    let mut input = input("show it");
+    input["forwardedProps"] = json!({ "a2uiCatalogAvailable": true });
+    let events = run(&server, &input).await;
+    let painted = events.iter().rfind(|event| event["messageId"] == "a2ui-surface-c").unwrap();
+    assert_eq!(painted["content"]["a2ui_operations"][1]["updateComponents"]["components"], arguments["components"]);
+    let result = events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").unwrap();
+    assert_eq!((&result["toolCallId"], &result["content"]), (&json!("c"), &json!(r#"{"status":"rendered"}"#)));
+    let body = &endpoint.requests()[0].body;
+    assert_eq!(body["tools"][0]["name"], "render_a2ui");
+    assert!(body["context"][0]["description"].as_str().unwrap().starts_with("A2UI render tool usage guide"));
+
+    let action = json!({ "name": "book", "surfaceId": "s", "sourceComponentId": "b", "context": {} });
+    input["forwardedProps"]["a2uiAction"] = json!({ "userAction": action });
+    input["runId"] = json!("clicked");
+    run(&server, &input).await;
+    let body = &endpoint.requests()[1].body;
+    let last = body["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["content"], "User performed action \"book\" on surface \"s\" (component: b). Context: {}");
+}

@@ -34,6 +34,21 @@ async fn context_and_state_are_instructions_unless_they_are_refused() {
 }
 
 #[tokio::test]
+async fn what_a_page_says_about_surfaces_is_data_if_instructions_are_refused_and_never_the_servers_guide() {
+    let of_page = |description: &str| {
+        let mut input = input("Hello");
+        input["context"] = json!([{ "description": description, "value": MARK }]);
+        input["forwardedProps"] = json!({ "a2uiCatalogAvailable": true });
+        input
+    };
+    let guidelines = "A2UI design guidelines — visual design rules.";
+    assert_eq!(marked_roles("", of_page(guidelines)).await, ["system"]);
+    assert_eq!(marked_roles(REFUSING, of_page(guidelines)).await, ["user"]);
+    let guide = "A2UI render tool usage guide — how to call render_a2ui with valid arguments.";
+    assert_eq!(marked_roles(REFUSING, of_page(guide)).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn instructions_of_named_events_and_copilotkit_are_refused() {
     let provider = Provider::start().await;
     let models = Models::start(&provider, REFUSING);

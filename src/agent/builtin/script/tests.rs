@@ -164,7 +164,7 @@ async fn each_starter_has_a_reply_of_its_own_and_the_fallback_names_all_of_them(
         let help = help["delta"].as_str().unwrap();
         let offered = offers["value"].as_array().unwrap();
         let starters = starters[language].as_array().unwrap();
-        assert!(starters.len() == 15 && offered.iter().all(|starter| starters.contains(starter)), "{offered:?}");
+        assert!(starters.len() == 16 && offered.iter().all(|starter| starters.contains(starter)), "{offered:?}");
         assert_eq!(help.split(['、', ',']).count(), starters.len(), "{help}");
         for starter in starters {
             let tools = ["search_local_files", "confirmAction"];

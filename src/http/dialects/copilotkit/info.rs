@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{agents::DEFAULT_AGENT, socket::SOCKET_PATH};
+use super::{CopilotKitOptions, agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
     http::{App, accept::middleware::Caller, agents::declared, index::forwarded_prefix},
     protocol::AgentCapabilities,
@@ -40,9 +40,20 @@ pub(super) struct RuntimeInfo {
     audio_file_transcription_enabled: bool,
     #[serde(rename = "a2uiEnabled")]
     a2ui_enabled: bool,
+    /// Absent if no agent renders surfaces in each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    a2ui: Option<A2uiInfo>,
     #[serde(rename = "openGenerativeUIEnabled")]
     open_generative_ui_enabled: bool,
     telemetry_disabled: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+struct A2uiInfo {
+    enabled: bool,
+    /// The agents whose runs render surfaces: a page sends its catalog to them alone.
+    agents: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -91,6 +102,7 @@ struct SingleRoute {
 pub(super) async fn read_copilot_info(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(options): Extension<CopilotKitOptions>,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Json<RuntimeInfo> {
@@ -102,12 +114,20 @@ pub(super) async fn read_copilot_info(
         mutations: is_stored,
         realtime_metadata: intelligence.is_some(),
     };
-    let mut agents: IndexMap<_, _> =
-        app.agents(caller.as_ref()).map(|entry| (entry.name().to_owned(), AgentInfo::of(&app, &entry))).collect();
+    let (mut agents, mut drawing) = (IndexMap::new(), Vec::new());
+    let mut add = |name: &str, entry: &AgentEntry| {
+        drawing.extend(Some(name.to_owned()).filter(|_| entry.renders_surfaces()));
+        agents.insert(name.to_owned(), AgentInfo::of(&app, entry));
+    };
+    let mut has_default = false;
+    for entry in app.agents(caller.as_ref()) {
+        has_default |= entry.name() == DEFAULT_AGENT;
+        add(entry.name(), &entry);
+    }
     if let Some(entry) = app.runs().agent(None).filter(|entry| app.allows(entry, caller.as_ref()))
-        && !agents.contains_key(DEFAULT_AGENT)
+        && !has_default
     {
-        agents.insert(DEFAULT_AGENT.to_owned(), AgentInfo::of(&app, &entry));
+        add(DEFAULT_AGENT, &entry);
     }
     Json(RuntimeInfo {
         version: env!("CARGO_PKG_VERSION"),
@@ -118,8 +138,9 @@ pub(super) async fn read_copilot_info(
         single_route: SingleRoute { resource_operations: true, thread_endpoints },
         suggestions: true,
         audio_file_transcription_enabled: false,
-        a2ui_enabled: false,
-        open_generative_ui_enabled: false,
+        a2ui_enabled: !drawing.is_empty(),
+        a2ui: (!drawing.is_empty()).then_some(A2uiInfo { enabled: true, agents: drawing }),
+        open_generative_ui_enabled: options.open_generative_ui,
         telemetry_disabled: true,
     })
 }

@@ -19,11 +19,14 @@ pub struct CopilotKitOptions {
     pub prefix: String,
     /// The effect of a page that is left or reloaded on its run, unless the agent or the request decides on it.
     pub on_disconnect: OnDisconnect,
+    /// True makes pages offer the tool `generateSandboxedUi`, by which a model writes HTML that they show in a sandboxed frame.
+    pub open_generative_ui: bool,
 }
 
 impl Default for CopilotKitOptions {
     fn default() -> Self {
-        Self { enabled: true, prefix: "/copilotkit".to_owned(), on_disconnect: OnDisconnect::Continue }
+        let prefix = "/copilotkit".to_owned();
+        Self { enabled: true, prefix, on_disconnect: OnDisconnect::Continue, open_generative_ui: false }
     }
 }
 

@@ -30,7 +30,6 @@ use crate::{
         send_message::{read_input, run_or_resume},
     },
     protocol::RunAgentInput,
-    run::OnDisconnect,
 };
 
 /// Returns the routes: those that need a credential, and the WebSocket, which needs a token. `GET /` names only the prefix,
@@ -50,7 +49,7 @@ pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> V
     if stores_threads {
         routes = routes.merge(thread_routes()).layer(Extension(tokens.clone()));
     }
-    let routes = routes.layer(Extension(options.on_disconnect));
+    let routes = routes.layer(Extension(options.clone()));
     let envelopes = OpenApiRouter::new()
         .routes(at(prefix, routes!(envelope::send_envelope)))
         .routes(at(&format!("{prefix}/"), routes!(envelope::send_envelope)))
@@ -88,10 +87,10 @@ fn thread_routes() -> OpenApiRouter<App> {
 async fn run_copilot_agent(
     State(app): State<App>,
     Path(agent): Path<String>,
-    Extension(on_disconnect): Extension<OnDisconnect>,
+    Extension(options): Extension<CopilotKitOptions>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    run_or_resume(&app, find_agent(&app, &agent)?, Some(on_disconnect), request).await
+    run_or_resume(&app, find_agent(&app, &agent)?, Some(options.on_disconnect), request).await
 }
 
 /// Runs an agent, and stores nothing.

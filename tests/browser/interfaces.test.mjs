@@ -1,0 +1,134 @@
+// Interfaces that agents draw, with CopilotKit's own renderers: the page examples/web/copilotkit. SHOTS names a folder for
+// screenshots.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { after, test } from "node:test";
+
+import { useBrowser } from "./browser.mjs";
+
+const COMPONENTS = [
+  { id: "root", component: "Column", children: ["title", "rows", "more"] },
+  { id: "title", component: "Text", text: "Cities" },
+  { id: "rows", component: "Column", children: { componentId: "row", path: "/cities" } },
+  { id: "row", component: "Text", text: { path: "name" } },
+  { id: "more", component: "Button", child: "label", action: { event: { name: "more", context: { n: 1 } } } },
+  { id: "label", component: "Text", text: "More cities" },
+];
+const cities = (...names) => ({
+  surfaceId: "cities",
+  components: COMPONENTS,
+  data: { cities: names.map((name) => ({ name })) },
+});
+
+/** The stages at which the model waits for the test: it stops after this text. */
+const stages = [];
+/** Waits until the model stops at a stage. */
+const stopAt = (text) => new Promise((done) => void stages.push({ text, stopped: done }));
+
+/** What the model answers: it draws after a request or a click, and writes a text after the result of a call. */
+function answer(messages) {
+  const text = ({ content }) => (Array.isArray(content) ? content.map((part) => part.text).join("") : (content ?? ""));
+  const asked = messages.findLastIndex(({ role, ...rest }) => role === "user" && /^(draw|show the cities)$/.test(text(rest)));
+  const result = messages.slice(asked).findLast(({ role }) => role === "tool");
+  if (result && text(result).includes('performed action "more"')) {
+    return { tool: "render_a2ui", arguments: cities("Oslo", "Rome", "Lima") };
+  }
+  if (result) return { text: "Here you are." };
+  if (text(messages[asked]) === "show the cities") return { tool: "render_a2ui", arguments: cities("Oslo", "Rome") };
+  const html = { initialHeight: 120, css: "p { color: red }", html: "<p>Drawn by a model</p>" };
+  return { tool: "generateSandboxedUi", arguments: html };
+}
+
+const model = createServer(async (request, response) => {
+  const chunks = [];
+  for await (const chunk of request) chunks.push(chunk);
+  const { messages } = JSON.parse(Buffer.concat(chunks).toString());
+  const { tool, text, arguments: args } = answer(messages);
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  const send = (delta, finish_reason = null) =>
+    response.write(`data: ${JSON.stringify({ id: "a", model: "m", object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] })}\n\n`);
+  if (text) {
+    send({ role: "assistant", content: text });
+    send({}, "stop");
+  } else {
+    send({ role: "assistant", tool_calls: [{ index: 0, id: `call-${messages.length}`, type: "function", function: { name: tool, arguments: "" } }] });
+    const json = JSON.stringify(args);
+    for (let at = 0; at < json.length; at += 3) {
+      send({ tool_calls: [{ index: 0, function: { arguments: json.slice(at, at + 3) } }] });
+      if (stages[0] && json.slice(0, at + 3).includes(stages[0].text)) {
+        const go = new Promise((done) => stages.shift().stopped(done));
+        await go;
+      }
+    }
+    send({}, "tool_calls");
+  }
+  response.end("data: [DONE]\n\n");
+});
+model.listen(0, "127.0.0.1");
+await once(model, "listening");
+after(() => (model.close(), model.closeAllConnections()));
+
+const used = useBrowser({
+  variables: {
+    AGUI_COPILOTKIT__OPEN_GENERATIVE_UI: "true",
+    AGUI_AGENTS__DRAWER__KIND: "llm",
+    AGUI_AGENTS__DRAWER__PROVIDER: "openai",
+    AGUI_AGENTS__DRAWER__API: "chat",
+    AGUI_AGENTS__DRAWER__MODEL: "m",
+    AGUI_AGENTS__DRAWER__BASE_URL: `http://127.0.0.1:${model.address().port}/v1`,
+    AGUI_AGENTS__DRAWER__A2UI: "true",
+  },
+});
+
+async function send(page, text) {
+  await page.getByTestId("copilot-chat-textarea").fill(text);
+  await page.getByTestId("copilot-chat-textarea").press("Enter");
+}
+
+const shot = async (page, name) => {
+  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
+};
+
+test("a surface appears piece by piece, its button reaches the model, the answer draws more, and a reload shows all", async () => {
+  const page = await used.open("copilotkit");
+  const [half, first] = [stopAt('"rows","component"'), stopAt('{"name":"Oslo"},')];
+  await send(page, "show the cities");
+  const goOn = await half;
+  await page.getByText("Building interface").waitFor();
+  assert.equal(await page.getByText("Cities", { exact: true }).count(), 0);
+  await shot(page, "1-building");
+  goOn();
+  const finish = await first;
+  await page.getByText("Oslo").waitFor();
+  assert.equal(await page.getByText("Rome").count(), 0);
+  await shot(page, "2-first-item");
+  finish();
+  await page.getByText("Rome").waitFor();
+  await page.getByText("Here you are.").waitFor();
+  await shot(page, "3-whole");
+  await page.getByRole("button", { name: "More cities" }).click();
+  await page.getByText("Lima").waitFor();
+  await shot(page, "4-clicked");
+  await page.getByTestId("copilot-send-button").and(page.locator(":disabled")).waitFor();
+  await page.reload();
+  await page.getByText("Lima").waitFor();
+  await page.getByText("Cities", { exact: true }).last().waitFor();
+  assert.equal(await page.getByText("Oslo").count(), 2);
+  await shot(page, "5-reloaded");
+});
+
+test("HTML that a model writes is shown in a sandboxed frame, and again after a reload", async () => {
+  const page = await used.open("copilotkit");
+  await send(page, "draw");
+  const drawn = page.frameLocator("iframe").getByText("Drawn by a model");
+  await drawn.waitFor();
+  await page.getByText("Here you are.").waitFor();
+  await shot(page, "6-html");
+  await page.reload();
+  await drawn.waitFor();
+  const sandbox = await page.locator("iframe").first().getAttribute("sandbox");
+  assert.ok(!sandbox.includes("allow-same-origin"), sandbox);
+});
