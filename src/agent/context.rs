@@ -256,6 +256,16 @@ impl RunContext {
         self.journal.as_ref()?.continuation.as_ref()
     }
 
+    /// Takes out a mark that is not the agent's own. Returns whether an earlier server has made it.
+    pub(super) fn take_mark(&mut self, mark: &Value) -> bool {
+        let Some(RunJournal { log, continuation: Some(earlier) }) = self.journal.as_deref() else { return false };
+        let marks: Vec<Value> = earlier.marks.iter().filter(|other| *other != mark).cloned().collect();
+        let is_made = marks.len() < earlier.marks.len();
+        let continuation = Some(Continuation { attempt: earlier.attempt, marks });
+        self.journal = Some(Arc::new(RunJournal { log: log.clone(), continuation }));
+        is_made
+    }
+
     /// Returns whether marks have an effect.
     pub(crate) fn is_journaled(&self) -> bool {
         self.journal.is_some()

@@ -28,7 +28,7 @@ use crate::protocol::{
 };
 
 /// Starts a run of an agent, and adds the activities.
-pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, cx: RunContext) -> EventStream {
+pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContext) -> EventStream {
     let surfaces = RunSurfaces::of_run(agent.a2ui(), &input);
     let shows_html = input.tool(sandboxed_ui::TOOL).is_some();
     if AppRequest::is_in(&input) || surfaces.is_none() && !shows_html {
@@ -37,7 +37,7 @@ pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, cx: RunContext) -
     let mut click = None;
     if let Some(surfaces) = &surfaces {
         surfaces.add_to(&mut input);
-        let is_added = cx.continuation().is_some_and(|earlier| earlier.marks.contains(&Click::mark()));
+        let is_added = cx.take_mark(&Click::mark());
         click = Click::of_input(&input).filter(|_| !is_added).map(|click| click.add_to(&mut input));
     }
     let cx = cx.with_surfaces(surfaces.clone());

@@ -52,8 +52,8 @@ fn server(desk: &Arc<Desk>, store: SqliteStore) -> Server {
     Server::new().agent("author", author.can_continue()).drain(Duration::ZERO).store(store)
 }
 
-#[tokio::test]
-async fn an_agent_goes_on_from_its_last_mark_when_its_server_is_stopped() {
+/// Returns the events of a run whose server is stopped while the agent writes, and that another server goes on with.
+async fn continued_run(forwarded_props: Value) -> Vec<Value> {
     let (folder, desk) = (tempfile::tempdir().unwrap(), Arc::new(Desk::default()));
     let open = async || SqliteStore::open(&folder.path().join("store.sqlite")).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -62,7 +62,7 @@ async fn an_agent_goes_on_from_its_last_mark_when_its_server_is_stopped() {
     let shutdown = async move { stopped.await.unwrap() };
     let served = tokio::spawn(server(&desk, open().await).serve_on(listener, shutdown));
     let input = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "Go" }],
-                        "forwardedProps": { "onDisconnect": "continue" } });
+                        "forwardedProps": forwarded_props });
     let client = agui_server::internal::direct_client(&Default::default()).unwrap();
     let response = client.post(url).json(&input).send().await.unwrap();
     desk.pages.notified().await;
@@ -79,9 +79,36 @@ async fn an_agent_goes_on_from_its_last_mark_when_its_server_is_stopped() {
     let all = log().await;
     eventually("the agent is called again", || desk.calls.load(Ordering::Relaxed) == 2).await;
     assert_eq!(desk.attempts.load(Ordering::Relaxed), 1);
-    let deltas: Vec<_> = all.iter().filter_map(|event| event["delta"].as_str()).collect();
-    assert_eq!(deltas, ["Chapter 1", "Chapter 2", "Chapter 2", "Chapter 3"]);
-    let snapshot = all.iter().find(|event| event["type"] == "MESSAGES_SNAPSHOT").unwrap();
-    let kept: Vec<_> = snapshot["messages"].as_array().unwrap().iter().map(|it| &it["content"]).collect();
-    assert_eq!(kept, [&Value::from("Go"), &"Chapter 1".into()]);
+    all
+}
+
+fn chapters(events: &[Value]) -> Vec<&str> {
+    let deltas = events.iter().filter_map(|event| event["delta"].as_str());
+    deltas.filter(|delta| delta.starts_with("Chapter")).collect()
+}
+
+fn kept(events: &[Value]) -> Vec<&Value> {
+    let snapshot = events.iter().find(|event| event["type"] == "MESSAGES_SNAPSHOT").unwrap();
+    snapshot["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect()
+}
+
+#[tokio::test]
+async fn an_agent_goes_on_from_its_last_mark_when_its_server_is_stopped() {
+    let all = continued_run(json!({ "onDisconnect": "continue" })).await;
+    assert_eq!(chapters(&all), ["Chapter 1", "Chapter 2", "Chapter 2", "Chapter 3"]);
+    assert_eq!(kept(&all), [&Value::from("Go"), &"Chapter 1".into()]);
+    // Not a test of its own: of two such tests at once in one process, the second run is not continued in time.
+    goes_on_from_a_click().await;
+}
+
+/// The events of a run that began with a click: the click is kept once, and is no mark of the agent.
+async fn goes_on_from_a_click() {
+    let action = json!({ "name": "write", "surfaceId": "s", "context": {} });
+    let click = json!({ "userAction": action });
+    let props = json!({ "onDisconnect": "continue", "a2uiCatalogAvailable": true, "a2uiAction": click });
+    let all = continued_run(props).await;
+    assert_eq!(chapters(&all), ["Chapter 1", "Chapter 2", "Chapter 2", "Chapter 3"]);
+    let click = json!("User performed action \"write\" on surface \"s\". Context: {}");
+    assert_eq!(all.iter().filter(|event| event["content"] == click).count(), 1);
+    assert_eq!(kept(&all), [&json!("Go"), &Value::Null, &click, &json!("Chapter 1")]);
 }
