@@ -9,6 +9,7 @@ mod messages;
 mod reasoning;
 mod request;
 mod tags;
+mod text_chunk;
 mod thinking;
 mod usage;
 mod warnings;
