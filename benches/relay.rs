@@ -1,26 +1,22 @@
 //! CPU time and latency that this server adds between a provider and a client, compared with a minimal relay:
-//! `cargo bench --bench relay`
+//! `cargo bench --profile dist --features jemalloc --bench relay -- [COMMAND…]`
 //!
-//! Four processes on one machine: a provider of OpenAI chat completions, a relay (`reqwest` and `sse-stream`; it sends
-//! one frame for each that it receives and does not parse them), this server with a model agent, and the clients.
-//! Rounds alternate between relay and server, so that both see the same load of the machine. The CPU time is that of
-//! the relay's or the server's process, from /proc. The added latency is the time to the first token minus the
-//! provider's own.
+//! Processes on one machine: a provider of OpenAI chat completions, a relay (`reqwest` and `sse-stream`; it sends one
+//! frame for each that it receives and does not parse them), the `agui-server` command with a model agent, with threads in
+//! memory and in SQLite, and this client. Each COMMAND is another build of `agui-server` to measure beside it. Relay and
+//! servers run on core 0, the others on core 1. Each round measures all of them in turn, so that all see the same load of
+//! the machine. The CPU time is that of the relay's or the server's process, from /proc.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 use std::{
     convert::Infallible,
-    io::{BufRead as _, BufReader},
-    process::{Child, Command, Stdio},
+    fs::File,
+    path::Path,
+    process::{Child, Command},
     time::{Duration, Instant},
 };
 
-use agui_server::{
-    Server,
-    llm::{Connection, LlmAgent, ModelOptions, OpenAiChat},
-    options::RunLimits,
-};
 use axum::{
     Router,
     body::{Body, Bytes},
@@ -29,35 +25,42 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::post,
 };
-use futures::{StreamExt as _, future::join_all};
+use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use sse_stream::SseStream;
 use tokio::net::TcpListener;
 
-const ROUNDS: usize = 5;
-const FIRST_TOKENS: usize = 300;
+/// The same allocator as in the `agui-server` command.
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Concurrent streams of `tokens` tokens each, with a pause between two tokens.
+const ROUNDS: usize = 5;
+
+/// Runs of `tokens` tokens each, with a pause between two tokens. All streams begin at once.
 struct Load {
     name: &'static str,
     streams: usize,
+    runs: usize,
     tokens: usize,
     pause: Duration,
 }
 
-const LOADS: [Load; 2] = [
-    Load { name: "paced", streams: 200, tokens: 300, pause: Duration::from_millis(10) },
-    Load { name: "burst", streams: 8, tokens: 20_000, pause: Duration::ZERO },
+const TOKEN_PAUSE: Duration = Duration::from_millis(10);
+const LOADS: [Load; 4] = [
+    Load { name: "paced", streams: 300, runs: 300, tokens: 300, pause: TOKEN_PAUSE },
+    Load { name: "burst", streams: 20, runs: 20, tokens: 10_000, pause: Duration::ZERO },
+    Load { name: "short", streams: 32, runs: 3_000, tokens: 20, pause: Duration::ZERO },
+    Load { name: "begin 10", streams: 10, runs: 10, tokens: 10, pause: TOKEN_PAUSE },
 ];
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
+    let arguments: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    match (arguments.next().as_deref(), arguments.next()) {
-        (Some("provider"), _) => runtime.block_on(provider()),
-        (Some("relay"), Some(upstream)) => runtime.block_on(relay(upstream)),
-        (Some("server"), Some(upstream)) => runtime.block_on(server(&upstream)),
-        _ => runtime.block_on(measure()),
+    match &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["provider"] => runtime.block_on(provider()),
+        ["relay", upstream] => runtime.block_on(relay((*upstream).to_owned())),
+        commands => runtime.block_on(measure(commands)),
     }
 }
 
@@ -65,7 +68,7 @@ fn main() {
 
 async fn listen(router: Router) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    println!("http://{}", listener.local_addr().unwrap());
+    println!("listening on http://{}", listener.local_addr().unwrap());
     axum::serve(listener, router).await.unwrap();
 }
 
@@ -118,31 +121,54 @@ async fn relay(upstream: String) {
     .await;
 }
 
-async fn server(upstream: &str) {
-    let connection = Connection { base_url: Some(format!("{upstream}/v1")), ..Connection::default() };
-    let model = OpenAiChat::new(ModelOptions::new("m", connection)).unwrap();
-    let mut limits = RunLimits::default();
-    limits.heartbeat = None;
-    let server = Server::new().agent("model", LlmAgent::new(model)).run_limits(limits).stateless();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    println!("http://{}", listener.local_addr().unwrap());
-    server.serve_on(listener, std::future::pending()).await.unwrap();
-}
-
 // --- Measurement ------------------------------------------------------------------------------
 
+/// A process on core 0 or 1, which is killed on drop.
 struct Process {
+    name: String,
     child: Child,
     url: String,
+    _folder: tempfile::TempDir,
 }
 
 impl Process {
-    fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        Self { child, url: url.trim().to_owned() }
+    fn start(name: String, core: &str, program: &Path, arguments: &[&str], config: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let [config_file, log_file] = ["config.toml", "log"].map(|name| folder.path().join(name));
+        std::fs::write(&config_file, config).unwrap();
+        let log = File::create(&log_file).unwrap();
+        let mut command = Command::new("taskset");
+        command.args(["-c", core]).arg(program).args(arguments).env_remove("RUST_LOG");
+        if !config.is_empty() {
+            command.arg("--config").arg(config_file).env("AGUI_SERVER__DATA_DIR", folder.path());
+        }
+        let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+        let url = loop {
+            let log = std::fs::read_to_string(&log_file).unwrap();
+            if let Some((_, line)) = log.split_once("listening on ")
+                && let Some(end) = line.find([' ', '\n'])
+            {
+                break line[..end].to_owned();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        Self { name, child, url, _folder: folder }
+    }
+
+    fn of_this_program(name: &str, core: &str, arguments: &[&str]) -> Self {
+        Self::start(name.to_owned(), core, &std::env::current_exe().unwrap(), arguments, "")
+    }
+
+    /// Starts a server with a model, with threads in memory and in SQLite.
+    fn servers(program: &str, upstream: &str) -> [Self; 2] {
+        ["memory:", "sqlite:threads.sqlite"].map(|store| {
+            let config = format!(
+                "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nurl = \"{store}\"\n[agents.model]\nkind = \"llm\"\n\
+                 provider = \"openai\"\nmodel = \"m\"\nbase_url = \"{upstream}/v1\"\n"
+            );
+            let name = format!("{}, {store}", Path::new(program).file_name().unwrap().display());
+            Self::start(name, "0", Path::new(program), &[], &config)
+        })
     }
 
     /// Returns the CPU time of the process, with a resolution of 10 ms.
@@ -161,82 +187,102 @@ impl Drop for Process {
     }
 }
 
-/// Requests tokens. Returns the time to the first token and the number of frames.
-async fn ask(client: &reqwest::Client, url: &str, tokens: usize, pause: Duration) -> (Duration, usize) {
-    let content = format!("{tokens} {}", pause.as_micros());
-    // Valid both as a request for a completion and as a request for a run.
+/// What the client sees of a run.
+struct Answer {
+    first_byte: Duration,
+    first_token: Duration,
+    frames: usize,
+    /// The number of chunks of the response: a write of the server has one, or several if they are ready at once.
+    chunks: usize,
+}
+
+/// Requests tokens.
+async fn ask(client: &reqwest::Client, url: &str, tokens: usize, pause: Duration) -> Answer {
+    let (content, id) = (format!("{tokens} {}", pause.as_micros()), uuid::Uuid::new_v4().to_string());
     let body = json!({
-        "threadId": "t", "runId": "r", "tools": [], "context": [],
-        "messages": [{ "id": "1", "role": "user", "content": content }],
+        "threadId": id, "runId": id, "tools": [], "context": [],
+        "messages": [{ "id": id, "role": "user", "content": content }],
     });
     let begin = Instant::now();
     let answer = client.post(url).header(CONTENT_TYPE, "application/json").body(body.to_string()).send().await.unwrap();
     let mut pieces = answer.bytes_stream();
-    let (mut first, mut frames, mut last) = (None, 0, 0);
+    let (mut first_byte, mut first_token, mut frames, mut chunks, mut last) = (None, None, 0, 0, 0);
     while let Some(piece) = pieces.next().await {
         let piece = piece.unwrap();
-        if first.is_none() && piece.windows(6).any(|window| window == b" word0") {
-            first = Some(begin.elapsed());
+        chunks += 1;
+        first_byte.get_or_insert_with(|| begin.elapsed());
+        if first_token.is_none() && piece.windows(6).any(|window| window == b" word0") {
+            first_token = Some(begin.elapsed());
         }
         for byte in piece {
             frames += usize::from(byte == b'\n' && last == b'\n');
             last = byte;
         }
     }
-    (first.expect("a first token"), frames)
+    let first_token = first_token.expect("a first token");
+    Answer { first_byte: first_byte.unwrap(), first_token, frames, chunks }
 }
 
-/// Returns the CPU time of the process in microseconds per token.
-async fn cpu_per_token(client: &reqwest::Client, process: &Process, load: &Load) -> f64 {
+/// The figures of one process under one load. Times of the first byte and token are medians.
+struct Figures {
+    cpu_per_token: f64,
+    chunks_per_token: f64,
+    first_byte: f64,
+    first_token: f64,
+}
+
+async fn run(client: &reqwest::Client, process: &Process, load: &Load) -> Figures {
     let url = format!("{}/send-message", process.url);
     let before = process.cpu();
-    let streams = (0..load.streams).map(|_| ask(client, &url, load.tokens, load.pause));
-    for (_, frames) in join_all(streams).await {
-        assert!(frames >= load.tokens, "{frames} frames of {}", load.tokens);
+    let runs = (0..load.runs).map(|_| ask(client, &url, load.tokens, load.pause));
+    let answers: Vec<_> = stream::iter(runs).buffer_unordered(load.streams).collect().await;
+    let tokens = (load.runs * load.tokens) as f64;
+    assert!(answers.iter().all(|answer| answer.frames >= load.tokens), "{}: an answer is incomplete", process.name);
+    let millis =
+        |time: fn(&Answer) -> Duration| median(answers.iter().map(|it| time(it).as_secs_f64() * 1e3).collect());
+    Figures {
+        cpu_per_token: (process.cpu() - before).as_secs_f64() * 1e6 / tokens,
+        chunks_per_token: answers.iter().map(|answer| answer.chunks).sum::<usize>() as f64 / tokens,
+        first_byte: millis(|answer| answer.first_byte),
+        first_token: millis(|answer| answer.first_token),
     }
-    let tokens = (load.streams * load.tokens) as f64;
-    (process.cpu() - before).as_secs_f64() * 1e6 / tokens
 }
 
-async fn first_token(client: &reqwest::Client, url: &str) -> Duration {
-    ask(client, url, 1, Duration::ZERO).await.0
-}
-
-fn median<T: PartialOrd + Copy>(mut values: Vec<T>) -> T {
-    values.sort_by(|a, b| a.partial_cmp(b).unwrap());
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
 
-async fn measure() {
-    let provider = Process::start(&["provider"]);
-    let relay = Process::start(&["relay", &provider.url]);
-    let server = Process::start(&["server", &provider.url]);
+async fn measure(commands: &[&str]) {
+    let provider = Process::of_this_program("provider", "1", &["provider"]);
+    let mut processes = vec![Process::of_this_program("relay", "0", &["relay", &provider.url])];
+    for command in commands.iter().chain([&env!("CARGO_BIN_EXE_agui-server")]) {
+        processes.extend(Process::servers(command, &provider.url));
+    }
     let client = agui_server::internal::client(&Default::default()).unwrap();
-
-    println!("| load | relay, µs of CPU per token | agui-server | ratio |\n|---|---|---|---|");
+    println!("| load | process | µs of CPU a token | × relay | chunks a token | first byte, ms | first token, ms |");
+    println!("|---|---|---|---|---|---|---|");
     for load in &LOADS {
-        let mut costs = Vec::new();
+        let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
-            costs.push((cpu_per_token(&client, &relay, load).await, cpu_per_token(&client, &server, load).await));
+            let mut round = Vec::new();
+            for process in &processes {
+                round.push(run(&client, process, load).await);
+            }
+            rounds.push(round);
         }
-        let relay = median(costs.iter().map(|(relay, _)| *relay).collect());
-        let server = median(costs.iter().map(|(_, server)| *server).collect());
-        let ratio = median(costs.iter().map(|(relay, server)| server / relay).collect());
-        println!("| {} | {relay:.2} | {server:.2} | {ratio:.2} |", load.name);
-    }
-
-    let direct = format!("{}/v1/chat/completions", provider.url);
-    let [through_relay, through_server] = [&relay, &server].map(|process| format!("{}/send-message", process.url));
-    let mut waits = Vec::new();
-    for _ in 0..FIRST_TOKENS {
-        let direct = first_token(&client, &direct).await;
-        let relay = first_token(&client, &through_relay).await;
-        let server = first_token(&client, &through_server).await;
-        waits.push([direct, relay, server].map(|wait| wait.as_secs_f64() * 1e3));
-    }
-    let [direct, relay, server] = [0, 1, 2].map(|column| median(waits.iter().map(|wait| wait[column]).collect()));
-    println!("\n| first token, median of {FIRST_TOKENS} | ms | added, ms |\n|---|---|---|");
-    for (name, wait) in [("provider", direct), ("relay", relay), ("agui-server", server)] {
-        println!("| {name} | {wait:.2} | {:.2} |", wait - direct);
+        for (at, process) in processes.iter().enumerate() {
+            let of = |value: &dyn Fn(&[Figures]) -> f64| median(rounds.iter().map(|round| value(round)).collect());
+            println!(
+                "| {} | {} | {:.2} | {:.2} | {:.3} | {:.2} | {:.2} |",
+                load.name,
+                process.name,
+                of(&|round| round[at].cpu_per_token),
+                of(&|round| round[at].cpu_per_token / round[0].cpu_per_token),
+                of(&|round| round[at].chunks_per_token),
+                of(&|round| round[at].first_byte),
+                of(&|round| round[at].first_token),
+            );
+        }
     }
 }

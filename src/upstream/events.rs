@@ -183,19 +183,26 @@ struct EventLength {
 impl EventLength {
     /// Counts the bytes of a piece. Returns the number of bytes before the limit if an event exceeds it.
     fn read(&mut self, piece: &[u8], limit: usize) -> Option<usize> {
-        for (at, &byte) in piece.iter().enumerate() {
-            if byte == b'\n' && std::mem::take(&mut self.after_cr) {
+        let mut at = 0;
+        while let Some(&byte) = piece.get(at) {
+            if std::mem::take(&mut self.after_cr) && byte == b'\n' {
+                at += 1;
                 continue;
             }
-            self.after_cr = byte == b'\r';
-            self.bytes += 1;
-            if self.bytes > limit {
-                return Some(at);
+            // Looking at each byte was 4 % of the server's own CPU time of a token.
+            let line_end = memchr::memchr2(b'\n', b'\r', &piece[at..]);
+            let (text, length) = line_end.map_or((piece.len() - at, piece.len() - at), |length| (length, length + 1));
+            if self.bytes + length > limit {
+                return Some(at + limit - self.bytes);
             }
-            if byte != b'\n' && byte != b'\r' {
-                self.in_line = true;
-            } else if !std::mem::take(&mut self.in_line) {
-                self.bytes = 0;
+            self.bytes += length;
+            self.in_line |= text > 0;
+            at += length;
+            if line_end.is_some() {
+                self.after_cr = piece[at - 1] == b'\r';
+                if !std::mem::take(&mut self.in_line) {
+                    self.bytes = 0;
+                }
             }
         }
         None

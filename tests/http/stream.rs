@@ -5,7 +5,7 @@ use std::time::Duration;
 use agui_server::{
     Server,
     agent::{
-        RunContext,
+        EventStream, RunContext,
         builtin::Echo,
         emit::{TextMessage, ToolCallEvents},
         event_stream, events as known,
@@ -14,7 +14,7 @@ use agui_server::{
     options::{Connections, RunLimits},
     protocol::RunAgentInput,
 };
-use futures::StreamExt as _;
+use futures::{SinkExt as _, StreamExt as _, channel::mpsc};
 use reqwest::header;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
@@ -46,6 +46,36 @@ async fn a_run_is_a_stream_of_server_sent_events_that_proxies_do_not_buffer() {
                 "RUN_FINISHED"
             ]
         );
+    }
+}
+
+const BURST_TOKENS: usize = 1000;
+
+/// Yields tokens that another task hands over one at a time, as an HTTP client does with a model's answer.
+fn hand_over(_: RunAgentInput, _: RunContext) -> EventStream {
+    let (mut sender, receiver) = mpsc::channel(0);
+    tokio::spawn(async move {
+        let message = TextMessage::new();
+        sender.send(Ok(message.start())).await.unwrap();
+        for _ in 0..BURST_TOKENS {
+            sender.send(Ok(message.delta("word"))).await.unwrap();
+        }
+    });
+    event_stream(receiver)
+}
+
+#[tokio::test]
+async fn a_burst_that_an_agent_gets_one_token_at_a_time_leaves_in_few_chunks() {
+    for server in [Server::new().stateless(), Server::new()] {
+        let server = Running::start(server.agent("model", hand_over)).await;
+        let mut response = server.post("/send-message").json(&input("hi")).send().await.unwrap();
+        let (mut chunks, mut body) = (0, Vec::new());
+        while let Some(chunk) = response.chunk().await.unwrap() {
+            chunks += 1;
+            body.extend(chunk);
+        }
+        assert!(events(str::from_utf8(&body).unwrap()).len() >= BURST_TOKENS);
+        assert!(chunks < BURST_TOKENS / 5, "{chunks} chunks");
     }
 }
 

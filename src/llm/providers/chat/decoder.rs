@@ -6,6 +6,7 @@ use super::{
     calls::ChatCalls,
     reasoning::{self, ReasoningDetails},
     tags::{AnswerPiece, TagReader},
+    text_chunk::text_alone,
 };
 use crate::{
     llm::{
@@ -228,6 +229,11 @@ impl Decoder for ChatDecoder {
         }
         if data.is_empty() {
             return Ok(DecodeStep::More);
+        }
+        if name != Some("error")
+            && let Some(text) = text_alone(data)
+        {
+            return self.add_answer(&text, output).map(|()| DecodeStep::More);
         }
         let chunk = parse_object(data, "a chunk")?;
         let error = chunk.get("error").filter(|error| !error.is_null());

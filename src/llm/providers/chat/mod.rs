@@ -8,6 +8,7 @@ mod messages;
 mod reasoning;
 mod request;
 mod tags;
+mod text_chunk;
 mod thinking;
 mod warnings;
 
