@@ -261,7 +261,7 @@ impl RunContext {
         let Some(RunJournal { log, continuation: Some(earlier) }) = self.journal.as_deref() else { return false };
         let marks: Vec<Value> = earlier.marks.iter().filter(|other| *other != mark).cloned().collect();
         let is_made = marks.len() < earlier.marks.len();
-        let continuation = Some(Continuation { attempt: earlier.attempt, marks });
+        let continuation = Some(Continuation { marks, ..earlier.clone() });
         self.journal = Some(Arc::new(RunJournal { log: log.clone(), continuation }));
         is_made
     }

@@ -99,7 +99,7 @@ fn parse(bytes: BoxStream<'static, Result<Bytes, BodyError>>, limits: StreamLimi
         future::ready(match event {
             Ok(event) => event.data.map(|data| {
                 let is_cut_off = event.id.as_deref() == Some(CUT_OFF_ID);
-                Ok(ServerEvent { name: event.event, id: event.id, data, is_cut_off })
+                Ok(ServerEvent { name: event.event, id: event.id.filter(|_| !is_cut_off), data, is_cut_off })
             }),
             Err(sse_stream::Error::Body(fault)) => Some(Err(match fault.downcast::<StreamError>() {
                 Ok(fault) => *fault,

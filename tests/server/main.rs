@@ -17,9 +17,9 @@ mod replicas;
 mod server;
 #[path = "../support/small_disk.rs"]
 mod small_disk;
-#[path = "../support/mod.rs"]
-mod streams;
 #[path = "../support/running.rs"]
 mod support;
 #[path = "../support/tokens.rs"]
 mod tokens;
+#[path = "../support/mod.rs"]
+mod whole_streams;
