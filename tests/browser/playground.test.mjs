@@ -954,7 +954,7 @@ test("the messages that an agent suggests are buttons, and an unknown message of
   const page = await open();
   const starters = page.getByRole("group", { name: "Messages to begin with" });
   await starters.getByRole("button", { name: "delete all temporary files" }).waitFor();
-  assert.equal(await starters.getByRole("button").count(), 15);
+  assert.equal(await starters.getByRole("button").count(), 16);
   if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/starters.png` });
   await button(page, "count to 10").click();
   await shows(page, "1 2 3 4 5 6 7 8 9 10");
