@@ -279,8 +279,12 @@ fn present(kind: &str, value: Value) -> Value {
     let Value::Object(object) = value else { panic!("{kind} is an object") };
     let fields = SCHEMA.get(kind).unwrap_or_else(|| panic!("no message {kind} in the table"));
     let members = object.into_iter().filter_map(|(name, value)| {
-        let field = fields.iter().find(|field| field.name == name);
-        let field = field.unwrap_or_else(|| panic!("{kind} has no field for {name}"));
+        let field = match fields.iter().find(|field| field.name == name) {
+            Some(field) => field,
+            // RFC 6902 has further members of an operation ignored.
+            None if kind == "JsonPatchOperation" => return None,
+            None => panic!("{kind} has no field for {name}"),
+        };
         let value = match (field.presence, value) {
             (Some('*'), Value::Array(items)) if items.is_empty() => return None,
             (Some('*'), Value::Array(items)) => items.into_iter().map(|item| one(field.kind, item)).collect(),
