@@ -6,6 +6,7 @@
 //! host must not reach another. They ask for no compression, which delays the pieces of a stream. The readers of models'
 //! answers read gzip if it comes anyway; a remote agent's stream must not be compressed.
 
+mod bare_errors;
 pub(crate) mod body;
 pub mod events;
 #[cfg_attr(not(feature = "llm"), allow(dead_code, reason = "remote agents need a part of it"))]

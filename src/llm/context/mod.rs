@@ -8,6 +8,7 @@ mod estimate;
 mod fitted;
 mod options;
 mod summarise;
+mod trim;
 mod window;
 
 use std::sync::Arc;

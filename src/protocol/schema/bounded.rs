@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use jsonschema::{PatternOptions, ValidationError, error::ValidationErrorKind};
-use serde_json::{Map, Value, json};
+use jsonschema::{ValidationError, error::ValidationErrorKind};
+use serde_json::Value;
 use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 
 use super::{
+    patterns,
     size::{SchemaLimits, check_size},
     work,
 };
@@ -51,7 +52,7 @@ impl BoundedSchema {
     /// The limit that the schema exceeds, or the part that is invalid.
     pub(crate) fn new(schema: &Value, limits: SchemaLimits) -> Result<Self, String> {
         check_size(schema, limits)?;
-        let options = jsonschema::options().offline().with_pattern_options(options());
+        let options = jsonschema::options().offline().with_pattern_options(patterns::options());
         let validator = options.build(schema).map_err(|error| {
             let path = error.instance_path().to_string();
             format!("{}: {}", if path.is_empty() { "(root)" } else { &path }, error.masked())
@@ -133,53 +134,6 @@ fn count(value: &Value) -> u64 {
     count
 }
 
-/// Compiles the schema of an answer. The agent checks what the patterns that are left out would check.
-///
-/// # Errors
-/// The limit that the schema exceeds, or the part that is invalid.
-pub(crate) fn compile_response_schema(schema: &Map<String, Value>) -> Result<BoundedSchema, String> {
-    let mut schema = Value::Object(schema.clone());
-    check_size(&schema, SchemaLimits::INTERRUPT)?;
-    remove_unsupported(&mut schema);
-    BoundedSchema::new(&schema, SchemaLimits::INTERRUPT)
-}
-
-/// The memory of a compiled pattern, and of its cache, in bytes.
-const MAX_COMPILED_BYTES: usize = 128 * 1024;
-
-pub(super) fn options() -> PatternOptions<jsonschema::Regex> {
-    PatternOptions::regex().size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_COMPILED_BYTES)
-}
-
-/// Removes the values of `pattern` that are not supported, such as look-ahead, and returns them. Then the schema accepts
-/// more, and its author has to check the values. The nesting of the schema must be limited.
-pub(crate) fn remove_unsupported(schema: &mut Value) -> Vec<String> {
-    let mut removed = Vec::new();
-    remove(schema, &mut removed);
-    removed
-}
-
-fn remove(schema: &mut Value, removed: &mut Vec<String>) {
-    match schema {
-        Value::Array(items) => items.iter_mut().for_each(|item| remove(item, removed)),
-        Value::Object(members) => {
-            if members.get("pattern").and_then(Value::as_str).is_some_and(|pattern| !is_supported(pattern))
-                && let Some(Value::String(pattern)) = members.shift_remove("pattern")
-            {
-                removed.push(pattern);
-            }
-            let is_data = |name: &str, member: &Value| name == "const" || name == "enum" && member.is_array();
-            let schemas = members.iter_mut().filter(|(name, member)| !is_data(name, member));
-            schemas.for_each(|(_, member)| remove(member, removed));
-        }
-        _ => {}
-    }
-}
-
-fn is_supported(pattern: &str) -> bool {
-    jsonschema::options().offline().with_pattern_options(options()).build(&json!({ "pattern": pattern })).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Instant;
@@ -237,29 +191,5 @@ mod tests {
         assert!(pattern.problems(&json!(text)).await.unwrap().is_some());
         assert!(begin.elapsed() < Duration::from_secs(1));
         assert!(BoundedSchema::new(&json!({ "pattern": "(?=a)" }), SchemaLimits::TOOL).is_err());
-    }
-}
-
-#[cfg(test)]
-mod patterns_tests {
-    use super::*;
-
-    #[test]
-    fn only_patterns_that_need_backtracking_or_much_memory_are_removed() {
-        let mut schema = json!({ "properties": {
-            "a": { "pattern": "^(?!x)[a-z]+$" }, "b": { "pattern": "^[a-z]{1,64}$" },
-            "c": { "items": [{ "pattern": r"(a)\1" }] }, "d": { "const": { "pattern": "(?=a)" } },
-            "e": { "pattern": "\\p{L}{1000}{1000}" }, "pattern": { "type": "string" }
-        } });
-        let mut removed = remove_unsupported(&mut schema);
-        removed.sort();
-        assert_eq!(removed, [r"(a)\1", "\\p{L}{1000}{1000}", "^(?!x)[a-z]+$"]);
-        assert_eq!(
-            schema,
-            json!({ "properties": {
-            "a": {}, "b": { "pattern": "^[a-z]{1,64}$" }, "c": { "items": [{}] },
-            "d": { "const": { "pattern": "(?=a)" } }, "e": {}, "pattern": { "type": "string" }
-        } })
-        );
     }
 }

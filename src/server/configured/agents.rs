@@ -1,13 +1,15 @@
 //! The agents of a server: those of its configuration, and those that were added in Rust.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
 use indexmap::IndexMap;
 
 use super::{
     agent_models::AgentModels,
-    models::{RustModels, read_file, setup_fault},
+    llm::with_options,
+    models::{RustModels, read_file},
     server_tools::ServerTools,
+    tools::build_tools,
 };
 use crate::{
     agent::{
@@ -16,10 +18,8 @@ use crate::{
     },
     base::InvalidOption,
     llm::LlmAgent,
-    server::options::{
-        A2uiSwitch, AgentConfig, AgentKind, Config, ConfigError, LlmConfig, LlmOptions, Loaded, Origin, SANDBOX,
-    },
-    tools::{ToolRegistry, builtin, http::HttpTool, mcp::McpServer, sandbox::Sandbox},
+    server::options::{A2uiSwitch, AgentConfig, AgentKind, Config, ConfigError, LlmConfig, Loaded, Origin},
+    tools::ToolRegistry,
 };
 
 /// Agents by the name that they are served under.
@@ -200,156 +200,4 @@ fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, Confi
         })?
     };
     Script::parse(&text).map_err(|error| ConfigError::at(&resolved, &text, error.span(), error.message()))
-}
-
-/// Gives an agent the options that name no tools and no other agents.
-pub(super) fn with_options(
-    mut agent: LlmAgent,
-    options: &LlmOptions,
-    origin: &Origin,
-) -> Result<LlmAgent, InvalidOption> {
-    agent = agent.models(&options.models);
-    if let Some(text) = &options.system_prompt {
-        agent = agent.system_prompt(text);
-    }
-    if let Some(path) = &options.system_prompt_file {
-        agent = agent.system_prompt(read_file("system_prompt_file", path, origin)?);
-    }
-    if let Some(choice) = &options.tool_choice {
-        agent = agent.tool_choice(choice.clone());
-    }
-    if let Some(schema) = &options.response_schema {
-        agent = agent.response_schema(schema.clone()).map_err(setup_fault)?;
-    }
-    if let Some(path) = &options.response_schema_file {
-        const OPTION: &str = "response_schema_file";
-        let text = read_file(OPTION, path, origin)?;
-        let schema = serde_json::from_str(&text).map_err(|error| format!("not a JSON object: {error}"));
-        let built = schema.and_then(|schema| agent.response_schema(schema).map_err(|error| setup_fault(error).problem));
-        agent = built.map_err(|problem| {
-            InvalidOption::new(OPTION, format!("the file {}: {problem}", origin.resolve(path).display()))
-        })?;
-    }
-    if let Some(steps) = options.max_steps {
-        agent = agent.max_steps(steps);
-    }
-    if let Some(calls) = options.max_calls_per_turn {
-        agent = agent.max_calls_per_turn(calls);
-    }
-    if let Some(calls) = options.parallel_tools {
-        agent = agent.parallel_tools(calls);
-    }
-    if let Some(seconds) = options.tool_timeout_secs {
-        agent = agent.tool_timeout(Duration::from_secs(seconds));
-    }
-    Ok(agent.unknown_outcome(options.unknown_outcome))
-}
-
-/// Builds the tools and MCP servers that a configuration names, beside the built-in tools.
-pub(super) fn build_tools(config: &Config, origin: &Origin) -> Result<ToolRegistry, ConfigError> {
-    let mut registry = ToolRegistry::new();
-    for (name, options) in &config.tools {
-        let table = ["tools", name];
-        if builtin::tools().iter().any(|tool| tool.spec().name == *name) {
-            return Err(origin.error(&table, "there is a built-in tool of this name"));
-        }
-        let tool = HttpTool::new(name, options.clone()).map_err(|error| origin.option_error(&table, &error))?;
-        registry = registry.tool(tool);
-    }
-    for (name, options) in &config.mcp {
-        let server = McpServer::new(name.as_str(), options.clone());
-        let server = server.map_err(|error| origin.option_error(&["mcp", name], &error))?;
-        registry = registry.mcp(Arc::new(server));
-    }
-    let lists_sandbox =
-        |agent: &AgentConfig| agent.llm().is_some_and(|llm| llm.options.tools.iter().any(|tool| tool == SANDBOX));
-    if let Some((name, _)) = config.agents.iter().find(|(_, agent)| lists_sandbox(agent)) {
-        let sandbox = Sandbox::new(config.server.data_dir.join("workspaces"), config.sandbox.clone())
-            .map_err(|error| origin.error(&["agents", name, "tools"], &error.to_string()))?;
-        registry = registry.sandbox_group(SANDBOX, sandbox);
-    }
-    Ok(registry)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::server::options::Sources;
-
-    fn build(text: &str) -> Result<ToolRegistry, String> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("my.toml");
-        std::fs::write(&file, text).unwrap();
-        let sources = Sources { file: Some(file), environment: vec![], flags: vec![] };
-        let loaded = sources.load().map_err(|error| error.to_string());
-        let built =
-            loaded.and_then(|loaded| build_tools(&loaded.config, &loaded.origin).map_err(|error| error.to_string()));
-        built.map_err(|error| error.replace(&format!("{}/", folder.path().display()), ""))
-    }
-
-    const WEATHER: &str = "[tools.weather]\nkind = \"http\"\ndescription = \"d\"\nurl = \"https://h/{city}\"\n";
-    const FILES: &str = "[mcp.files]\ncommand = [\"x\"]\n";
-
-    #[test]
-    fn tools_and_servers_are_built_without_starting_anything() {
-        // PATH is in every environment.
-        let text = format!(
-            "{WEATHER}method = \"POST\"\nheaders = {{ X-App = \"agui\", Authorization = {{ env = \"PATH\", prefix = \"Bearer \" }} }}\n\
-             approval = {{ unless = {{ city = \"^K\" }} }}\n\
-             [mcp.files]\ncommand = [\"/does/not/exist\", \"a\"]\nenv = {{ A = \"b\" }}\nenv_from = [\"PATH\"]\n\
-             approval_of = {{ write = \"always\" }}\ntools = [\"read\", \"write\"]\n\
-             [mcp.remote]\nurl = \"https://mcp.example.com/mcp\"\nheaders = {{ Authorization = {{ env = \"PATH\" }} }}\n"
-        );
-        let registry = build(&text).unwrap();
-        let toolbox = registry.toolbox(&["weather", "current_time", "mcp:files", "mcp:remote/x"]).unwrap();
-        assert_eq!(toolbox.tools().len(), 2);
-    }
-
-    #[test]
-    fn errors_name_the_line_and_the_option() {
-        for (text, expected) in [
-            (format!("{WEATHER}metod = \"GET\""), "my.toml:5:1: unknown key `metod`; did you mean `method`?"),
-            (format!("{WEATHER}method = \"TRACE\""), "my.toml:5:10: unknown value `TRACE`"),
-            (format!("{WEATHER}approval = \"sometimes\""), "my.toml:5:12: unknown value `sometimes`"),
-            (
-                format!("{WEATHER}approval = {{ unless = {{ city = \"(\" }} }}"),
-                "my.toml:5:12: the pattern of `city` is not a regular expression",
-            ),
-            (
-                format!("{WEATHER}headers = {{ A = {{ env = \"AGUI_NOT_THERE\" }} }}"),
-                "my.toml:5:1: tools.weather.headers: the environment variable AGUI_NOT_THERE is not set",
-            ),
-            (format!("{WEATHER}headers = {{ A = 1 }}"), "my.toml:5:17: expected a text, or a table such as"),
-            (
-                format!("{WEATHER}headers = {{ \"a b\" = \"\" }}"),
-                "my.toml:5:1: tools.weather.headers: \"a b\" is not a valid",
-            ),
-            (format!("{WEATHER}headers = {{ Host = \"x\" }}"), "my.toml:5:1: tools.weather.headers: `host` is set"),
-            (format!("{WEATHER}timeout_secs = 0"), "my.toml:5:1: tools.weather.timeout_secs: at least 1"),
-            (format!("{WEATHER}parameters = {{ type = \"array\" }}"), "my.toml:5:1: tools.weather.parameters: "),
-            (
-                WEATHER.replace("//h", "//{h}"),
-                "my.toml:4:1: tools.weather.url: the host is fixed: use places in the path",
-            ),
-            (WEATHER.replace("weather", "current_time"), "my.toml:1:8: tools.current_time: there is a built-in tool"),
-            (WEATHER.replace("weather", "\"a b\""), "my.toml:1:8: tools.a b: a tool's name has"),
-            ("[mcp.files]\n".to_owned(), "my.toml:1:6: mcp.files: an MCP server needs `command`"),
-            (format!("{FILES}url = \"http://h\""), "my.toml:3:1: mcp.files.url: there is a `command` already"),
-            (format!("{FILES}headers = {{ A = \"b\" }}"), "my.toml:3:1: mcp.files.headers: only a `url`"),
-            (
-                format!("{FILES}env_from = [\"AGUI_NOT_THERE\"]"),
-                "my.toml:3:1: mcp.files.env_from: the environment variable AGUI_NOT_THERE is not set",
-            ),
-            (format!("{FILES}approval_of = {{ write = {{ when = {{}} }} }}"), "my.toml:3:"),
-            ("[mcp.a]\nurl = \"file:///x\"".to_owned(), "my.toml:2:1: mcp.a.url: expected a URL"),
-            ("[mcp.a]\nurl = \"http://u:p@h/\"".to_owned(), "my.toml:2:1: mcp.a.url: expected a URL"),
-            (
-                "[mcp.a]\nurl = \"http://h/\"\nheaders = { Accept = \"x\" }".to_owned(),
-                "my.toml:3:1: mcp.a.headers: `accept` is set by the protocol",
-            ),
-        ] {
-            let error = build(&text).unwrap_err();
-            assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");
-        }
-    }
 }

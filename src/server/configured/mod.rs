@@ -5,10 +5,14 @@
 
 mod agent_models;
 mod agents;
+mod callers;
+mod jwt;
+mod llm;
 mod models;
 pub(super) mod options;
 mod server_tools;
 pub(super) mod store;
+mod tools;
 
 pub(super) use self::{agents::BuiltAgents, server_tools::ServerTools};
 use self::{

@@ -20,6 +20,7 @@ mod features;
 mod handler;
 mod http_client;
 mod in_flight;
+mod listing;
 mod oauth;
 mod options;
 mod process;

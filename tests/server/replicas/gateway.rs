@@ -97,6 +97,25 @@ async fn a_gateway_that_is_stopped_does_not_cancel_the_run_of_its_backend() {
 }
 
 #[tokio::test]
+async fn a_gateway_goes_on_with_its_run_when_its_backend_comes_back_after_it() {
+    let folders = Folders::new();
+    let environment = folders.backend_environment();
+    let backend = Replica::start(&environment);
+    let gateway = folders.gateway_of(&backend);
+    let mut stream = gateway.run(&ask_detached("r", "count to 60")).await;
+    has_begun(&mut stream).await;
+    gateway.process.signal("-TERM");
+    assert_eq!(gateway.end().0, Some(0));
+    backend.process.signal("-TERM");
+    let gateway = folders.gateway_of(&backend);
+    let address = backend.url.strip_prefix("http://").unwrap().to_owned();
+    assert_eq!(backend.end().0, Some(0));
+    poll_until("the run goes on", async || gateway.process.has_logged("goes on here").then_some(())).await;
+    let backend = Replica::start_with(&["--listen", &address], &environment);
+    check(&gateway, &backend, "count to 60", &counted(60)).await;
+}
+
+#[tokio::test]
 async fn a_gateway_waits_while_its_backend_is_restarted() {
     let folders = Folders::new();
     let environment = folders.backend_environment();

@@ -1,9 +1,9 @@
 //! The stream of one run of an endpoint. If the endpoint keeps runs whose client leaves, a broken stream is resumed, also by
 //! the server that goes on with the run after this one.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Range, sync::Arc, time::Duration};
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream};
 use serde_json::json;
 use tokio::time::sleep;
 use tracing::Instrument as _;
@@ -49,19 +49,16 @@ impl RunStream {
             }
         }
         let last = cx.continuation().map(|it| it.marks.iter().rev().find_map(|mark| mark[AFTER].as_u64()).unwrap_or(0));
-        let resumed = match last {
-            Some(last) => endpoint.resume(input.clone(), &cx, last).await?,
-            None => None,
+        let mut run = Self { endpoint, cx, input, frames: stream::empty().boxed(), last, open: 0, is_kept };
+        run.frames = match run.rest(&mut (0..MAX_ATTEMPTS)).await {
+            Some(rest) => rest,
+            None => run.endpoint.send(run.input.clone(), &run.cx).await?,
         };
-        let frames = match resumed {
-            Some(frames) => frames,
-            None => endpoint.send(input.clone(), &cx).await?,
-        };
-        Ok(Self { endpoint, cx, input, frames, last, open: 0, is_kept })
+        Ok(run)
     }
 
     pub(super) async fn next(&mut self) -> Option<Result<ServerEvent, StreamError>> {
-        let mut attempts = 0;
+        let mut attempts = 0..MAX_ATTEMPTS;
         loop {
             let broken = match self.frames.next().await {
                 Some(Ok(frame)) if !frame.is_cut_off => {
@@ -73,18 +70,24 @@ impl RunStream {
                 None => return None,
                 Some(broken) => broken,
             };
-            let Some(last) = self.last.filter(|_| attempts < MAX_ATTEMPTS) else { return Some(broken) };
-            attempts += 1;
-            sleep(RETRY_INTERVAL).await;
-            match self.endpoint.resume(self.input.clone(), &self.cx, last).await {
-                Ok(Some(frames)) => self.frames = frames,
-                Ok(None) => return Some(broken),
-                Err(error) => {
-                    tracing::debug!(?error, attempts, "a broken stream cannot be resumed yet");
-                    self.frames = futures::stream::iter([broken]).boxed();
-                }
+            match self.rest(&mut attempts).await {
+                Some(rest) => self.frames = rest,
+                None => return Some(broken),
             }
         }
+    }
+
+    /// Requests what follows the last event. Returns `None` if there was none, or if the endpoint does not have the run.
+    async fn rest(&mut self, attempts: &mut Range<u32>) -> Option<ServerEvents> {
+        let last = self.last?;
+        for attempt in attempts {
+            match self.endpoint.resume(self.input.clone(), &self.cx, last).await {
+                Ok(rest) => return rest,
+                Err(error) => tracing::debug!(?error, attempt, "a run of a remote agent cannot be resumed yet"),
+            }
+            sleep(RETRY_INTERVAL).await;
+        }
+        None
     }
 
     /// Counts what is open. Returns whether the event closes the last open item.
@@ -123,7 +126,7 @@ impl RunStream {
     /// Returns the rest of the stream, after the end of the run.
     pub(super) fn into_rest(mut self) -> ServerEvents {
         self.is_kept = false;
-        std::mem::replace(&mut self.frames, futures::stream::empty().boxed())
+        std::mem::replace(&mut self.frames, stream::empty().boxed())
     }
 }
 
