@@ -1,4 +1,4 @@
-//! Keys that tokens are verified with, each for one algorithm, and the algorithms.
+//! Keys that tokens are verified with, each for one algorithm.
 //!
 //! The key decides on the algorithm, never the token: otherwise an attacker could sign with HMAC and the public key as
 //! the secret.
@@ -7,7 +7,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, errors::ErrorKind};
 use serde::Deserialize;
 use spki::{Document, ObjectIdentifier, SubjectPublicKeyInfoRef};
 
-use super::KeyError;
+use super::{JwtAlgorithm, KeyError};
 
 /// The shortest secret, in bytes: the output size of SHA-256 (RFC 7518, section 3.2).
 const MIN_SECRET_BYTES: usize = 32;
@@ -130,33 +130,6 @@ impl NamedKey {
             }),
         };
         Some(Self { kid: jwk.kid, key: VerifyingKey { algorithm, decoding: decoding.ok()? } })
-    }
-}
-
-/// A signature algorithm of tokens (RFC 7518, section 3.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[non_exhaustive]
-pub enum JwtAlgorithm {
-    /// HMAC with SHA-256. The secret that checks a token can also make one.
-    #[serde(rename = "HS256")]
-    Hs256,
-    /// RSA (PKCS #1 v1.5) with SHA-256.
-    #[serde(rename = "RS256")]
-    Rs256,
-    /// ECDSA on the curve P-256 with SHA-256.
-    #[serde(rename = "ES256")]
-    Es256,
-}
-
-impl JwtAlgorithm {
-    /// The name in a token's header.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Hs256 => "HS256",
-            Self::Rs256 => "RS256",
-            Self::Es256 => "ES256",
-        }
     }
 }
 

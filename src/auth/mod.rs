@@ -4,6 +4,8 @@
 //! and are never logged or sent back. To add a built-in way: implement `Authenticate`, and `From` for
 //! [`Authenticator`].
 
+#[cfg(feature = "jwt")]
+mod algorithm;
 mod api_key;
 mod authenticator;
 #[cfg(feature = "jwt")]
@@ -17,6 +19,8 @@ mod jwt;
 mod key;
 mod principal;
 
+#[cfg(feature = "jwt")]
+pub use algorithm::JwtAlgorithm;
 pub use api_key::ApiKey;
 pub(crate) use api_key::ApiKeys;
 pub use authenticator::Authenticator;
@@ -25,6 +29,4 @@ pub use error::{AuthError, KeyError, TokenError};
 pub use jwks::JwksOptions;
 #[cfg(feature = "jwt")]
 pub use jwt::{Jwt, JwtOptions};
-#[cfg(feature = "jwt")]
-pub use key::JwtAlgorithm;
 pub use principal::Principal;

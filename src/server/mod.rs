@@ -18,7 +18,8 @@ mod handle;
 pub(crate) mod options;
 mod shutdown;
 mod start;
+mod startup_log;
 
 #[cfg(feature = "cli")]
-pub(crate) use self::start::reachable;
+pub(crate) use self::startup_log::reachable;
 pub use self::{builder::Server, error::ServerError, handle::ServerHandle, shutdown::shutdown_signal};

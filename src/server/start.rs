@@ -1,19 +1,14 @@
 //! From a [`Server`]'s settings to a running server.
 
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use futures::future::BoxFuture;
 use tokio::{net::TcpListener, sync::oneshot};
 
-use super::{Server, ServerError, ServerHandle, configured::BuiltAgents, shutdown_signal};
+use super::{Server, ServerError, ServerHandle, configured::BuiltAgents, shutdown_signal, startup_log::log_start};
 use crate::{
-    http::{self, Connections, Credential, Routers, example},
+    http::{self, Connections, Routers},
     observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs},
     run::{Runs, RunsBuilder, ThreadOptions},
     store::Store,
@@ -178,57 +173,4 @@ fn stored_runs(runs: RunsBuilder, store: Arc<dyn Store>, options: ThreadOptions)
         _ => tracing::warn!(name, "there is no agent [threads] title_agent; titles are made from messages"),
     }
     runs
-}
-
-/// Logs the address, the agents, the authentication, the place of the data, and a command to try.
-pub(super) fn log_start(address: SocketAddr, server: &Server) {
-    let names = server.configured.agent_names().chain(server.agents.keys().map(String::as_str));
-    let agents = names.collect::<Vec<_>>().join(", ");
-    let authentication = server.auth.method();
-    tracing::info!(%address, %agents, authentication, store = server.store_name, "listening on http://{address}");
-    let url = format!("http://{}", reachable(address));
-    tracing::info!(command = %example(&url, Credential::of(&server.auth)), "to try it");
-    if is_unreachable(address, std::process::id()) {
-        tracing::warn!(
-            %address,
-            "a loopback address cannot be reached from outside of the container: set [server] listen, such as \"0.0.0.0:8080\""
-        );
-    }
-}
-
-/// True for a loopback address in a container, whose first process is the server.
-fn is_unreachable(address: SocketAddr, process_id: u32) -> bool {
-    process_id == 1 && address.ip().to_canonical().is_loopback()
-}
-
-/// Returns the address of a server for this machine. A server that listens on all addresses also listens on loopback.
-pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address.ip() {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    address
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_loopback_address_is_unreachable_for_the_first_process_of_a_container() {
-        let is_unreachable = |address: &str, process_id| is_unreachable(address.parse().unwrap(), process_id);
-        assert!(is_unreachable("127.0.0.1:8080", 1) && is_unreachable("[::1]:8080", 1));
-        assert!(!is_unreachable("0.0.0.0:8080", 1) && !is_unreachable("127.0.0.1:8080", 2));
-    }
-
-    #[test]
-    fn a_server_on_all_addresses_is_reached_through_loopback() {
-        for (address, expected) in
-            [("[::]:8080", "[::1]:8080"), ("0.0.0.0:1", "127.0.0.1:1"), ("10.0.0.1:1", "10.0.0.1:1")]
-        {
-            assert_eq!(reachable(address.parse().unwrap()).to_string(), expected);
-        }
-    }
 }

@@ -1,20 +1,18 @@
-//! `GET /threads`: the caller's threads, page by page. Cursors and times of other lists, too.
+//! `GET /threads`: the caller's threads, page by page.
 
 use axum::Json;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::pages::{TimeText, list_page, page_size, read_cursor, time};
+use crate::http::openapi::refuse;
 use crate::{
-    auth::Principal,
     http::{
         accept::extract::{OwnThreads, Query},
         error::ApiError,
-        openapi::refuse,
     },
     protocol::{JsonObject, RunId, ThreadId},
-    store::{Millis, StoreError, ThreadPage, ThreadSummary},
-    threads::Threads,
+    store::{ThreadPage, ThreadSummary},
 };
 
 const MAX_SEARCH_CHARS: usize = 200;
@@ -112,45 +110,4 @@ impl From<ThreadSummary> for ThreadSummaryJson {
             updated_at: time(thread.updated_at),
         }
     }
-}
-
-pub(super) const PAGE_SIZE: usize = 50;
-const MAX_PAGE_SIZE: usize = 200;
-
-pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
-    match limit.map(str::parse) {
-        None => Ok(PAGE_SIZE),
-        Some(Ok(limit)) if (1..=MAX_PAGE_SIZE).contains(&limit) => Ok(limit),
-        Some(_) => Err(ApiError::invalid_parameter("limit", "a number from 1 to 200")),
-    }
-}
-
-/// Returns a page of a principal's threads, and the cursor of the next page, if there is one. It is opaque to clients.
-pub(crate) async fn list_page(
-    threads: &Threads,
-    owner: Option<&Principal>,
-    mut page: ThreadPage,
-) -> Result<(Vec<ThreadSummary>, Option<String>), StoreError> {
-    let limit = page.limit;
-    // One more, which shows whether there is a next page.
-    page.limit = limit + 1;
-    let mut found = threads.list(owner, &page).await?;
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let next = found.last().filter(|_| has_more).map(|last| last.run.to_string());
-    Ok((found, next))
-}
-
-pub(crate) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
-    cursor.parse().map_err(|_| ApiError::invalid_parameter("cursor", "the `next` of another page"))
-}
-
-/// A time such as `2026-01-31T12:00:00.000Z`: three digits of milliseconds, so that times sort as texts.
-#[derive(Serialize, Deserialize, ToSchema)]
-#[schema(as = Time, value_type = String, format = DateTime)]
-pub(crate) struct TimeText(pub(super) String);
-
-pub(crate) fn time(millis: Millis) -> TimeText {
-    let time = Timestamp::from_millisecond(millis);
-    TimeText(time.map_or_else(|_| millis.to_string(), |time| format!("{time:.3}")))
 }

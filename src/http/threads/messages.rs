@@ -5,7 +5,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{list::page_size, transfer::FeedbackJson};
+use super::{pages::page_size, transfer::FeedbackJson};
 use crate::http::openapi::refuse;
 use crate::{
     http::{

@@ -4,7 +4,7 @@ use axum::{Json, http::StatusCode};
 use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::ObjectBuilder};
 
-use super::list::{TimeText, time};
+use super::pages::{TimeText, time};
 use crate::http::openapi::{refuse, schema::text_of};
 use crate::{
     http::{

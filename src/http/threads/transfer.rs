@@ -13,7 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::list::{ThreadSummaryJson, TimeText, time};
+use super::{
+    list::ThreadSummaryJson,
+    pages::{TimeText, time},
+};
 use crate::http::openapi::refuse;
 use crate::{
     base::text::shortened,

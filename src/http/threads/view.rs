@@ -6,8 +6,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    list::{PAGE_SIZE, TimeText, time},
     messages::MessagesJson,
+    pages::{PAGE_SIZE, TimeText, time},
     runs::RunJson,
 };
 use crate::http::openapi::refuse;

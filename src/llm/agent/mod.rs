@@ -10,6 +10,8 @@ mod apps;
 mod calls;
 mod capabilities;
 mod catalog;
+mod client_claims;
+mod complete_answer;
 mod marks;
 mod model_chain;
 mod plan;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::answer::CompleteAnswer;
+use super::complete_answer::CompleteAnswer;
 use crate::{
     agent::AgentError,
     llm::model::StopReason,

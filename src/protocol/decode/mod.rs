@@ -9,6 +9,7 @@
 
 mod content;
 mod diagnostics;
+mod error;
 mod input;
 mod message;
 mod object;
@@ -19,8 +20,8 @@ mod value;
 use serde::de::{Deserialize, DeserializeSeed as _};
 use serde_json::Value;
 
-pub use self::diagnostics::DecodeError;
 pub(crate) use self::diagnostics::Ignored;
+pub use self::error::DecodeError;
 use self::{
     diagnostics::Diagnostics,
     path::JsonPath,

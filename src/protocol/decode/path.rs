@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de;
 
-use super::diagnostics::{DecodeError, Diagnostics};
+use super::{diagnostics::Diagnostics, error::DecodeError};
 
 /// A path as a chain of stack frames: it becomes text only when an error or an ignored part is reported.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{diagnostics::MAX_OPEN_VALUES, *};
+use super::{error::MAX_OPEN_VALUES, *};
 use crate::protocol::{ContentPart, Message, MessageContent, PartSource};
 
 fn input_with(member: &str, value: Value) -> Value {

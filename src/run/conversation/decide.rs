@@ -7,6 +7,7 @@
 //! the run made. A new message that repeats a stored tool call is left out if the branch keeps that call: it is the
 //! one that a person's answer is for.
 
+mod renamed;
 mod without_ids;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
     ops::Range,
 };
 
-use self::without_ids::{show_renamed, shown_without_ids};
+use self::{renamed::show_renamed, without_ids::shown_without_ids};
 use super::branch::Branch;
 use crate::{
     protocol::{Message, MessageId, Role, ToolCallId},

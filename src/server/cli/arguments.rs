@@ -1,13 +1,10 @@
 //! The command line.
 
-use std::{error::Error, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::server::{
-    Server,
-    options::{Loaded, Sources},
-};
+use crate::server::options::Sources;
 
 /// An HTTP server that speaks AG-UI, the protocol between AI agents and the user interfaces in front of them.
 #[derive(Debug, Parser)]
@@ -163,11 +160,4 @@ impl CommandOptions {
             flags: flags.into_iter().filter_map(|(flag, option, value)| Some((flag, option, value?))).collect(),
         }
     }
-}
-
-/// Loads the configuration and checks everything but the store. Returns it with what the providers will refuse.
-pub(super) fn load(options: CommandOptions) -> Result<(Loaded, Vec<String>), Box<dyn Error>> {
-    let loaded = options.sources().load()?;
-    let warnings = Server::from_config(&loaded)?.check()?;
-    Ok((loaded, warnings))
 }

@@ -2,10 +2,7 @@
 
 use std::error::Error;
 
-use super::{
-    arguments::{EraseArguments, load},
-    output::print_line,
-};
+use super::{arguments::EraseArguments, load::load, output::print_line};
 use crate::{
     auth::Principal,
     run::{Runs, ThreadOptions},

@@ -6,7 +6,9 @@ mod chat;
 mod erase;
 mod export;
 mod health;
+mod load;
 mod output;
+mod printable;
 mod recording_tests;
 mod server_client;
 mod target;
@@ -21,7 +23,8 @@ use clap::Parser as _;
 use tokio::net::TcpListener;
 
 use self::{
-    arguments::{CheckArguments, Cli, Command, CommandOptions, load},
+    arguments::{CheckArguments, Cli, Command, CommandOptions},
+    load::load,
     output::{print_error, print_line, print_warning},
 };
 use crate::{

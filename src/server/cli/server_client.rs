@@ -7,7 +7,7 @@ use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, header::AUTH
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::{output::excerpt, target::RunTarget};
+use super::{printable::excerpt, target::RunTarget};
 use crate::upstream::{self, ClientError, ClientOptions};
 
 /// The time limit of an answer that is read whole.

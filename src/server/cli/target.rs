@@ -5,7 +5,10 @@ use std::error::Error;
 use reqwest::{Url, header::HeaderValue};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
-use super::arguments::{CommandOptions, TargetOptions, load};
+use super::{
+    arguments::{CommandOptions, TargetOptions},
+    load::load,
+};
 use crate::{
     auth::Authenticator,
     observe::{metrics::MetricsOptions, recordings::RecordOptions, telemetry::logs},

@@ -16,6 +16,7 @@ mod diagnose;
 mod json_schema;
 mod jwt;
 mod load;
+mod models;
 mod option_names;
 mod origin;
 mod server;
@@ -33,8 +34,9 @@ pub use diagnose::ConfigError;
 pub(crate) use json_schema::JSON_SCHEMA;
 pub(crate) use jwt::JwtConfig;
 pub use load::{Loaded, Sources};
+pub(crate) use models::ModelsConfig;
 pub(crate) use origin::Origin;
-pub(crate) use server::{ModelsConfig, RunsConfig, ServerConfig};
+pub(crate) use server::{RunsConfig, ServerConfig};
 pub(crate) use store::{StoreConfig, StoreUrl};
 
 use crate::{

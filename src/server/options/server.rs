@@ -1,4 +1,4 @@
-//! The sections `[server]`, `[runs]` and `[models]`, whose options belong to several parts of the server.
+//! The sections `[server]` and `[runs]`, whose options belong to several parts of the server.
 
 use std::{
     net::{SocketAddr, ToSocketAddrs as _},
@@ -150,13 +150,4 @@ fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAd
     let found: Vec<_> = found.collect();
     let address = found.iter().find(|address| address.is_ipv4()).or(found.first());
     address.copied().ok_or_else(|| D::Error::custom(format!("{text:?} has no address")))
-}
-
-/// What is known of models and of servers with chat completions.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct ModelsConfig {
-    /// A file with models and servers that the server does not know, or knows otherwise (docs/models.md).
-    pub(crate) file: Option<PathBuf>,
 }

@@ -8,6 +8,7 @@
 
 mod begin;
 mod content;
+mod error;
 mod events;
 mod leases;
 mod list;

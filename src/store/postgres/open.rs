@@ -1,12 +1,15 @@
-//! Opens the first connection, and creates or checks the tables. And Postgres's errors as those of a store.
+//! Opens the first connection, and creates or checks the tables.
 
 use std::str::FromStr as _;
 
-use sqlx::{ConnectOptions as _, Connection as _, Error, PgConnection, postgres::PgConnectOptions};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
-use super::pool::{CONNECT_TIMEOUT, PostgresPool};
-use crate::store::{OpenError, StoreError};
+use super::{
+    error::{message, open_error},
+    pool::{CONNECT_TIMEOUT, PostgresPool},
+};
+use crate::store::OpenError;
 
 const SCHEMA_VERSION: i64 = 1;
 
@@ -63,60 +66,5 @@ async fn prepare(conn: &mut PgConnection, place: &str) -> Result<(), OpenError> 
     match found {
         SCHEMA_VERSION => Ok(()),
         found => Err(OpenError::Version { place: place.to_owned(), found, known: SCHEMA_VERSION }),
-    }
-}
-
-impl From<Error> for StoreError {
-    fn from(error: Error) -> Self {
-        if is_transient(&error) { Self::Unavailable(error.into()) } else { Self::Failed(error.into()) }
-    }
-}
-
-fn is_transient(error: &Error) -> bool {
-    match error {
-        // `Protocol` means that a response was cut off.
-        Error::Io(_)
-        | Error::Tls(_)
-        | Error::Protocol(_)
-        | Error::PoolTimedOut
-        | Error::PoolClosed
-        | Error::WorkerCrashed
-        | Error::BeginFailed => true,
-        Error::Database(database) => database.code().is_some_and(|code| is_transient_state(&code)),
-        _ => false,
-    }
-}
-
-/// Returns whether an SQLSTATE is transient. The classes are: connection exception, invalid authorization, invalid catalog
-/// name, transaction rollback, insufficient resources, operator intervention, system error. The single codes are timeouts
-/// of locks and transactions, and a read-only server.
-fn is_transient_state(state: &str) -> bool {
-    matches!(state.get(..2), Some("08" | "28" | "3D" | "40" | "53" | "57" | "58"))
-        || matches!(state, "55P03" | "25P03" | "25P04" | "25006")
-}
-
-/// Returns whether an SQLSTATE means an unknown role, wrong password, unknown database or missing privilege.
-fn is_refusal(state: &str) -> bool {
-    matches!(state.get(..2), Some("28" | "3D" | "42"))
-}
-
-pub(super) fn open_error(place: &str, error: &Error) -> OpenError {
-    let (place, why) = (place.to_owned(), message(error));
-    match error {
-        Error::Configuration(_) => OpenError::Url { why },
-        Error::Database(database) if database.code().is_some_and(|code| is_refusal(&code)) => {
-            OpenError::Refused { place, why }
-        }
-        _ => OpenError::Unreachable { place, why },
-    }
-}
-
-/// Returns the message of the database or the system, without the text that the library adds.
-pub(super) fn message(error: &Error) -> String {
-    match error {
-        Error::Database(error) => error.message().to_owned(),
-        Error::Io(error) => error.to_string(),
-        Error::Configuration(error) | Error::Tls(error) => error.to_string(),
-        other => other.to_string(),
     }
 }

@@ -8,7 +8,9 @@
 //! The tables are in `schema.sql`. To change them, raise `SCHEMA_VERSION` in `open`.
 
 mod begin;
+mod connection;
 mod content;
+mod error;
 mod events;
 mod files;
 mod finish;

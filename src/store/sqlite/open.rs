@@ -1,15 +1,16 @@
-//! Opens a database: creates it if needed, locks out other processes, and creates or checks its tables. And SQLite's
-//! errors as those of a store.
+//! Opens a database: creates it if needed, locks out other processes, and creates or checks its tables.
 
 use std::{path::Path, sync::Arc};
 
-use rusqlite::{Connection, Error, ErrorCode, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{
+    connection::connect,
+    error::open_error,
     files::{DatabaseFiles, FileIds, file_error},
     writer::{Numbers, SqliteWriter},
 };
-use crate::store::{OpenError, StoreError};
+use crate::store::OpenError;
 
 const SCHEMA_VERSION: i64 = 1;
 
@@ -57,50 +58,4 @@ fn create_or_check_tables(conn: &Connection, path: &Path) -> Result<(), OpenErro
         SCHEMA_VERSION => Ok(()),
         found => Err(OpenError::Version { place: place(), found, known: SCHEMA_VERSION }),
     }
-}
-
-impl From<Error> for StoreError {
-    fn from(error: Error) -> Self {
-        use ErrorCode as Code;
-        match error.sqlite_error_code() {
-            Some(
-                Code::DatabaseBusy
-                | Code::DatabaseLocked
-                | Code::OutOfMemory
-                | Code::ReadOnly
-                | Code::OperationInterrupted
-                | Code::SystemIoFailure
-                | Code::DiskFull
-                | Code::CannotOpen
-                | Code::FileLockingProtocolFailed
-                | Code::SchemaChanged,
-            ) => Self::Unavailable(error.into()),
-            // For example corruption, a violated constraint, a wrong type.
-            _ => Self::Failed(error.into()),
-        }
-    }
-}
-
-pub(super) fn open_error(path: &Path, error: &Error) -> OpenError {
-    let (path, why) = (path.to_owned(), error.to_string());
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => OpenError::Corrupt { path, why },
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::InUse { path },
-        _ => OpenError::File { path, why },
-    }
-}
-
-/// Settings of all connections. A statement waits up to 5 s for a lock of another process, such as a backup.
-const SETTINGS: &str = "
-    PRAGMA busy_timeout = 5000;
-    PRAGMA synchronous = NORMAL;
-    PRAGMA foreign_keys = OFF;
-    PRAGMA temp_store = MEMORY;
-    PRAGMA cache_size = -4000;";
-
-pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let conn = Connection::open(path)?;
-    conn.set_prepared_statement_cache_capacity(64);
-    conn.execute_batch(SETTINGS)?;
-    Ok(conn)
 }

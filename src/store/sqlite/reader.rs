@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, Params, Row, named_params};
 use tokio::time::timeout;
 
-use super::{files::DatabaseFiles, open::connect};
+use super::{connection::connect, files::DatabaseFiles};
 use crate::{
     protocol::InterruptId,
     store::{

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{SqliteStore, open::connect};
+use super::{SqliteStore, connection::connect};
 use crate::store::{StoreError, StoreResult};
 
 const TRUNCATE_INTERVAL: Duration = Duration::from_secs(60);

@@ -17,7 +17,8 @@ use tokio::{
 
 use super::{
     client::McpClient,
-    handler::{FloodGauge, MAX_MESSAGES, ServerHandler, WINDOW},
+    flood::{FloodGauge, MAX_MESSAGES, WINDOW},
+    handler::ServerHandler,
     http_client::McpHttpClient,
     oauth::AccessTokens,
     options::{McpServerOptions, McpTransport},

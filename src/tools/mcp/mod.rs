@@ -17,6 +17,7 @@ mod call;
 mod client;
 mod connection;
 mod features;
+mod flood;
 mod handler;
 mod http_client;
 mod in_flight;

@@ -18,6 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{agents::find_agent, join_token::JoinTokens, threads::ThreadRecord};
+use crate::http::openapi::refuse;
 use crate::{
     auth::Principal,
     http::{
@@ -25,9 +26,8 @@ use crate::{
         accept::{extract::Query, middleware::Caller},
         at,
         error::ApiError,
-        openapi::refuse,
         sse_response::expiry,
-        threads::list::time,
+        threads::pages::time,
     },
     protocol::ThreadId,
     run::{ChangedThread, ThreadChange, ThreadEvent},

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::agents::find_agent;
+use crate::http::openapi::refuse;
 use crate::{
     http::{
         App,
@@ -16,8 +17,7 @@ use crate::{
             read_body,
         },
         error::ApiError,
-        openapi::refuse,
-        threads::list::{TimeText, list_page, page_size, read_cursor, time},
+        threads::pages::{TimeText, list_page, page_size, read_cursor, time},
     },
     protocol::{ThreadId, decode::decode_members},
     store::{ThreadPage, ThreadSummary},

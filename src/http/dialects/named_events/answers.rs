@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     InvalidRequest,
     decision::{HitlDecision, HitlDecisionType},
-    questions::{InterruptKind, allowed_decisions},
+    interrupt_kind::{InterruptKind, allowed_decisions},
     request::MessageBody,
 };
 use crate::{

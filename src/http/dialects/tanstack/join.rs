@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::ui_message::{UiMessage, ui_messages};
+use crate::http::openapi::{answer, refuse};
 use crate::http::{
     accept::{
         extract::{Path, Query},
@@ -19,10 +20,9 @@ use crate::http::{
     },
     error::ApiError,
     follow::{LastEventId, event_number, follow_after, last_event_id},
-    openapi::{answer, refuse},
     read_run::find_agent,
     state::App,
-    threads::list::page_size,
+    threads::pages::page_size,
 };
 use crate::{
     agent::Principal,

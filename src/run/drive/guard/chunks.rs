@@ -5,8 +5,9 @@
 
 use super::{
     Guard,
-    entries::{ChunkKind, ChunkedItem, OwnedChunk, Owner, Violation},
+    entries::{ChunkKind, ChunkedItem, OwnedChunk},
     items::check_owner,
+    violation::{Owner, Violation},
 };
 use crate::{
     protocol::{

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Guard,
-    entries::{Owner, Violation},
+    violation::{Owner, Violation},
 };
 use crate::{
     protocol::{

@@ -1,10 +1,8 @@
-//! The values that the guard keeps for each message, tool call and chunked item, also for those from before the run, and
-//! the error of an illegal event.
+//! The values that the guard keeps for each message, tool call and chunked item.
 
-use std::{borrow::Cow, collections::HashMap};
-
+use super::violation::Owner;
 use crate::protocol::{
-    Event, EventType, Message, MessageId, Messages, Role, SubagentRunId, ToolCallId,
+    Event, MessageId, Role, ToolCallId,
     event::{ReasoningMessageEnd, TextMessageEnd, TextMessageRole, ToolCallEnd},
 };
 
@@ -71,55 +69,5 @@ impl ChunkedItem {
             Self::Reasoning(id) => ReasoningMessageEnd::new(id).into(),
         };
         end.attributed_to(owner)
-    }
-}
-
-#[derive(Default)]
-pub(crate) struct History {
-    messages: Messages,
-    snapshot_calls: HashMap<ToolCallId, Owner>,
-}
-
-impl History {
-    pub(crate) fn of(messages: &Messages) -> Self {
-        Self { messages: messages.clone(), snapshot_calls: HashMap::new() }
-    }
-
-    pub(crate) fn message(&self, id: &str) -> Option<&Message> {
-        self.messages.position(id).map(|position| &self.messages[position])
-    }
-
-    /// Returns the owner of an earlier call: `Some(None)` is the parent agent, `None` an unknown call.
-    pub(crate) fn call_owner(&self, id: &str) -> Option<Owner> {
-        self.snapshot_calls.get(id).cloned().or_else(|| {
-            let position = self.messages.call_position(id)?;
-            Some(self.messages[position].subagent_run_id().cloned())
-        })
-    }
-
-    pub(crate) fn set_call(&mut self, id: ToolCallId, owner: Owner) {
-        self.snapshot_calls.insert(id, owner);
-    }
-}
-
-/// The owner of an item: a subagent, or `None` for the parent agent.
-pub(crate) type Owner = Option<SubagentRunId>;
-
-/// An event that is illegal at this point of the stream.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {problem}", .event.as_str())]
-pub struct Violation {
-    event: EventType,
-    problem: Cow<'static, str>,
-}
-
-impl Violation {
-    pub(crate) fn new(event: EventType, problem: impl Into<Cow<'static, str>>) -> Self {
-        Self { event, problem: problem.into() }
-    }
-
-    /// Returns the type of the illegal event.
-    pub fn event(&self) -> EventType {
-        self.event
     }
 }

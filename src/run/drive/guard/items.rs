@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, hash::Hash};
 
 use indexmap::{IndexMap, IndexSet};
 
-use super::entries::{Owner, Violation};
+use super::violation::{Owner, Violation};
 use crate::protocol::EventType;
 
 /// The largest number of items of a kind that are open at a time.

@@ -9,27 +9,32 @@ mod calls;
 mod chunks;
 mod closing;
 mod entries;
+mod history;
 mod items;
+mod known;
 mod patch;
 mod reasoning;
 mod state;
 mod subagents;
 mod texts;
+mod violation;
 
 use std::collections::{HashMap, HashSet};
 
 use indexmap::{IndexMap, IndexSet};
 
 use self::{
-    entries::{CallDetails, History, ImplicitMessage, OwnedChunk, Owner, TextDetails},
+    entries::{CallDetails, ImplicitMessage, OwnedChunk, TextDetails},
+    history::History,
     items::{ItemTable, MAX_OPEN_ITEMS},
     patch::check_patch,
+    violation::Owner,
 };
 use super::progress::EventSink;
 use crate::protocol::{Event, EventType, MessageId, RunAgentInput, SubagentRunId, ToolCallId, event::StepFinished};
 
 pub(crate) use closing::RunClosing;
-pub(crate) use entries::Violation;
+pub(crate) use violation::Violation;
 
 /// Passes only legal streams on.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! Checks that JSON patches are valid. Does not check that they apply.
 
-use super::entries::Violation;
+use super::violation::Violation;
 use crate::protocol::{EventType, JsonPatch, patch};
 
 /// Always returns `true`.

@@ -2,8 +2,8 @@
 
 use super::{
     Guard,
-    entries::{Owner, Violation},
     items::check_owner,
+    violation::{Owner, Violation},
 };
 use crate::{
     protocol::{

@@ -2,12 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{
-    Guard,
-    entries::{ImplicitMessage, Violation},
-    items::check_owner,
-    patch::check_patch,
-};
+use super::{Guard, entries::ImplicitMessage, items::check_owner, patch::check_patch, violation::Violation};
 use crate::protocol::{
     EventType, Message, PatchOperation, Role,
     event::{ActivityDelta, ActivitySnapshot, MessagesSnapshot},

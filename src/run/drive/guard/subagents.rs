@@ -1,6 +1,6 @@
 //! Subagents: each is started before its first event, and ends once. Its id is not used again.
 
-use super::{Guard, entries::Violation};
+use super::{Guard, violation::Violation};
 use crate::{
     protocol::{EventType, SubagentRunId, event::SubagentStarted},
     run::drive::progress::EventSink,

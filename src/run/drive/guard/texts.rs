@@ -1,9 +1,6 @@
 //! Text messages.
 
-use super::{
-    Guard,
-    entries::{TextDetails, Violation},
-};
+use super::{Guard, entries::TextDetails, violation::Violation};
 use crate::protocol::{
     EventType,
     event::{TextMessageContent, TextMessageEnd, TextMessageStart},

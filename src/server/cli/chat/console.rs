@@ -8,7 +8,7 @@ use std::{
 
 use tokio::{signal::ctrl_c, sync::mpsc};
 
-use crate::server::cli::output::printable;
+use crate::server::cli::printable::printable;
 
 /// Lines that were read before they are asked for. A terminal's lines are read at once, so that those typed before a
 /// question can be told from its answer.

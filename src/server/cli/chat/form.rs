@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 
 use crate::{
     protocol::approval::ApprovalDecision,
-    server::cli::output::{excerpt, printable_line},
+    server::cli::printable::{excerpt, printable_line},
 };
 
 /// Deeper objects are asked for as JSON.

@@ -16,7 +16,7 @@ use crate::{
         schema::compile_response_schema,
     },
     run::has_expired,
-    server::cli::output::{excerpt, printable_line},
+    server::cli::printable::{excerpt, printable_line},
 };
 
 /// The answer that abandons an interrupt.

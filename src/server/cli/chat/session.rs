@@ -14,7 +14,7 @@ use super::{
 use crate::{
     protocol::{RunAgentInput, ThreadId},
     server::cli::{
-        output::{excerpt, printable_line},
+        printable::{excerpt, printable_line},
         server_client::ServerClient,
         target::RunTarget,
     },

@@ -18,7 +18,7 @@ use crate::{
         event::{MessagesSnapshot, TextMessageRole},
     },
     run::Transcript,
-    server::cli::output::{excerpt, printable_line},
+    server::cli::printable::{excerpt, printable_line},
 };
 
 /// Longer results and states are cut.

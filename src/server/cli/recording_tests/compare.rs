@@ -8,7 +8,7 @@ use super::{
     rules::{Equality, Rules, TextRule},
     steps::Steps,
 };
-use crate::{protocol::TokenUsage, server::cli::output::excerpt};
+use crate::{protocol::TokenUsage, server::cli::printable::excerpt};
 
 const MAX_SHOWN_CHARS: usize = 400;
 

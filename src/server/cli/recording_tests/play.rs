@@ -10,12 +10,10 @@ use reqwest::{
 
 use super::ids::IdPairs;
 use crate::{
-    protocol::{
-        Event, RunAgentInput, RunId, TokenUsage,
-        recording::{RecordedEvent, Recording},
-    },
+    protocol::recording::{RecordedEvent, Recording},
+    protocol::{Event, RunAgentInput, RunId, TokenUsage},
     run::Guard,
-    server::cli::{output::excerpt, server_client::require_success, target::RunTarget},
+    server::cli::{printable::excerpt, server_client::require_success, target::RunTarget},
     upstream::{
         self, ClientError, ClientOptions,
         events::{StreamLimits, events},

@@ -1,0 +1,52 @@
+//! The memory of parsed JSON, which can take 50 times its text: a state, metadata, and activities.
+
+use serde_json::Value;
+
+use crate::protocol::{ContentPart, JsonObject, Message, MessageContent, ToolCall};
+
+/// The memory of an object that is not empty, and of one of its members, beside names and values.
+const OBJECT_BYTES: u64 = 320;
+const MEMBER_BYTES: u64 = 64;
+
+/// Returns the approximate memory of a value, in bytes.
+pub(super) fn size(value: &Value) -> u64 {
+    let size = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len() as u64,
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(object) => size_of_object(object),
+    };
+    size + size_of::<Value>() as u64
+}
+
+/// Returns the approximate memory of the open values of a message, in bytes.
+pub(super) fn size_of_message(message: &Message) -> u64 {
+    let (parts, activity) = match message {
+        Message::User(user) => (Some(&user.content), 0),
+        Message::Tool(tool) => (Some(&tool.content), 0),
+        Message::Activity(activity) => (None, size_of_object(&activity.content)),
+        _ => (None, 0),
+    };
+    let parts = match parts {
+        Some(MessageContent::Parts(parts)) => parts.iter().filter_map(metadata_of_part).map(size).sum(),
+        _ => 0,
+    };
+    let of_calls = message.tool_calls().iter().filter_map(|ToolCall { metadata, .. }| metadata.as_ref());
+    let metadata: u64 = message.metadata().into_iter().chain(of_calls).map(|metadata| size_of_object(metadata)).sum();
+    activity + parts + metadata
+}
+
+fn metadata_of_part(part: &ContentPart) -> Option<&Value> {
+    match part {
+        ContentPart::Text(text) => text.metadata.as_ref(),
+        ContentPart::Image(media)
+        | ContentPart::Audio(media)
+        | ContentPart::Video(media)
+        | ContentPart::Document(media) => media.metadata.as_ref(),
+    }
+}
+
+fn size_of_object(object: &JsonObject) -> u64 {
+    let members = object.iter().map(|(name, value)| MEMBER_BYTES + name.len() as u64 + size(value)).sum::<u64>();
+    if object.is_empty() { 0 } else { OBJECT_BYTES + members }
+}

@@ -1,0 +1,27 @@
+//! The error of an illegal event, and the type of owners.
+
+use std::borrow::Cow;
+
+use crate::protocol::{EventType, SubagentRunId};
+
+/// The owner of an item: a subagent, or `None` for the parent agent.
+pub(crate) type Owner = Option<SubagentRunId>;
+
+/// An event that is illegal at this point of the stream.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {problem}", .event.as_str())]
+pub struct Violation {
+    event: EventType,
+    problem: Cow<'static, str>,
+}
+
+impl Violation {
+    pub(crate) fn new(event: EventType, problem: impl Into<Cow<'static, str>>) -> Self {
+        Self { event, problem: problem.into() }
+    }
+
+    /// Returns the type of the illegal event.
+    pub fn event(&self) -> EventType {
+        self.event
+    }
+}

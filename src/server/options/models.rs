@@ -1,0 +1,14 @@
+//! `[models]`: what is known of models.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// What is known of models and of servers with chat completions.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ModelsConfig {
+    /// A file with models and servers that the server does not know, or knows otherwise (docs/models.md).
+    pub(crate) file: Option<PathBuf>,
+}
