@@ -1,16 +1,17 @@
 //! Runs that outlive their connection.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agui_server::{
     Server,
     agent::{
-        self, RunContext,
+        self, Emitter, RunContext, agent_fn,
         emit::{TextMessage, ToolCallEvents},
         event_stream,
     },
     options::OnDisconnect,
     protocol::RunAgentInput,
+    store::SqliteStore,
 };
 use serde_json::{Value, json};
 
@@ -273,4 +274,25 @@ async fn no_event_is_lost_that_comes_while_the_log_is_written() {
     let missing = (0..DELTAS).zip(&deltas).find(|(number, delta)| format!("{number} ") != **delta);
     assert_eq!((missing, deltas.len()), (None, DELTAS));
     assert_eq!(log.last().unwrap().1["outcome"]["type"], "success");
+}
+
+#[tokio::test]
+async fn an_agent_that_waits_for_its_events_does_not_wait_for_those_of_other_runs() {
+    const WAITS: u32 = 20;
+    let agent = agent_fn(async |_: RunAgentInput, out: Emitter| {
+        let begin = Instant::now();
+        for wait in 0..WAITS {
+            out.context().mark(wait);
+            out.context().written().await;
+        }
+        out.custom("waited", begin.elapsed().as_millis() as u64).await
+    });
+    // Only the runs of a store that outlives its server have marks.
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("store.sqlite")).await.unwrap();
+    let server = Running::start(Server::new().agent("careful", agent.can_continue()).store(store)).await;
+    let all = events(&server.run(&ask_detached("t", "r")).await.text().await.unwrap());
+    let waited = all.iter().find(|event| event["name"] == "waited").unwrap()["value"].as_u64().unwrap();
+    // Writes that gather events are 40 ms apart.
+    assert!(waited < u64::from(WAITS) * 30, "{waited} ms");
 }

@@ -34,6 +34,8 @@ pub(crate) struct LiveLog {
     max_bytes: u64,
     begun: Instant,
     is_delivered: AtomicBool,
+    /// Whether the agent waits until its events are stored.
+    is_awaited: AtomicBool,
     state: Mutex<LogState>,
     /// Wakes the task of the run when there is room again, or all events are stored.
     producer: AtomicWaker,
@@ -80,8 +82,8 @@ impl LiveLog {
     pub(crate) fn new(lease: Lease, stored_bytes: u64, max_bytes: u64) -> Self {
         let state = Mutex::new(LogState { total_bytes: stored_bytes, ..LogState::default() });
         let (producer, changed) = (AtomicWaker::new(), Notify::new());
-        let is_delivered = AtomicBool::new(false);
-        Self { lease, max_bytes, begun: Instant::now(), is_delivered, state, producer, changed }
+        let (is_delivered, is_awaited) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { lease, max_bytes, begun: Instant::now(), is_delivered, is_awaited, state, producer, changed }
     }
 
     /// The log of a run that another process began `elapsed` ago, with `stored` lines so far.
@@ -131,6 +133,11 @@ impl LiveLog {
             None if state.pending.is_empty() && state.in_flight == 0 => Poll::Ready(true),
             None => Poll::Pending,
         }
+    }
+
+    /// Returns once whether the agent waits until its events are stored.
+    pub(crate) fn take_awaited(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed) && self.is_awaited.swap(false, Ordering::Relaxed)
     }
 
     pub(crate) fn has_pending(&self) -> bool {
@@ -231,6 +238,7 @@ impl Journal for LiveLog {
                         return;
                     }
                 }
+                self.is_awaited.store(true, Ordering::Relaxed);
                 // Of a lost log, nothing is written any more. Its run is stopped.
                 changed.await;
             }

@@ -1,14 +1,15 @@
 //! Writes the logs of all runs of this process.
 //!
 //! A transaction for the events of a hundred runs costs about as much as one for the events of a single run. Events that
-//! come within [`WRITE_INTERVAL`] of the last write are therefore written together; others are written at once.
+//! come within [`WRITE_INTERVAL`] of the last write are therefore written together; others are written at once, and so are
+//! those that an agent waits for.
 
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep, timeout_at},
 };
 
 use super::live::{LiveLog, LogEnd};
@@ -24,6 +25,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(250);
 pub(crate) struct LogWriter {
     scheduled: Mutex<Vec<Arc<LiveLog>>>,
     wake: Notify,
+    /// Ends the wait for other events.
+    hurry: Notify,
 }
 
 impl LogWriter {
@@ -31,13 +34,16 @@ impl LogWriter {
     pub(crate) fn schedule(&self, log: &Arc<LiveLog>) {
         self.scheduled.lock().push(log.clone());
         self.wake.notify_one();
+        if log.take_awaited() {
+            self.hurry.notify_one();
+        }
     }
 
     pub(crate) async fn run(&self, store: MeasuredStore) {
         let mut last = Instant::now();
         loop {
             self.wake.notified().await;
-            sleep_until(last + WRITE_INTERVAL).await;
+            let _ = timeout_at(last + WRITE_INTERVAL, self.hurry.notified()).await;
             last = Instant::now();
             let mut scheduled = std::mem::take(&mut *self.scheduled.lock());
             // Two batches of a log in one write would begin with the same number, if an event comes between them.
