@@ -43,8 +43,10 @@ impl LogWriter {
         let mut last = Instant::now();
         loop {
             self.wake.notified().await;
-            let _ = timeout_at(last + WRITE_INTERVAL, self.hurry.notified()).await;
-            last = Instant::now();
+            // A write in a hurry does not put off that of the gathered events.
+            if timeout_at(last + WRITE_INTERVAL, self.hurry.notified()).await.is_err() {
+                last = Instant::now();
+            }
             let mut scheduled = std::mem::take(&mut *self.scheduled.lock());
             // Two batches of a log in one write would begin with the same number, if an event comes between them.
             scheduled.sort_unstable_by_key(Arc::as_ptr);
