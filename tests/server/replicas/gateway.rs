@@ -29,6 +29,17 @@ impl Folders {
         [("AGUI_SERVER__DATA_DIR", self.backend.path().to_str().unwrap()), ("AGUI_SERVER__DRAIN_SECS", "0")]
     }
 
+    /// Starts both servers, and a run at the gateway, which has said three words.
+    async fn begin(&self, text: &str) -> (Replica, Replica, Stream) {
+        let backend = Replica::start(&self.backend_environment());
+        let gateway = self.gateway_of(&backend);
+        let mut stream = gateway.run(&ask_detached("r", text)).await;
+        for _ in 0..3 {
+            while stream.next().await.unwrap().name() != "TEXT_MESSAGE_CONTENT" {}
+        }
+        (backend, gateway, stream)
+    }
+
     /// Starts the gateway. It finds its threads again.
     fn gateway_of(&self, backend: &Replica) -> Replica {
         let file = self.gateway.path().join("config.toml");
@@ -40,14 +51,6 @@ impl Folders {
         let environment = [("AGUI_SERVER__DATA_DIR", data), ("AGUI_SERVER__DRAIN_SECS", "0")];
         Replica::start_with(&["--config", file.to_str().unwrap()], &environment)
     }
-}
-
-async fn has_begun(stream: &mut Stream) -> Vec<Received> {
-    let mut seen = Vec::new();
-    while seen.iter().filter(|it: &&Received| it.name() == "TEXT_MESSAGE_CONTENT").count() < 3 {
-        seen.push(stream.next().await.unwrap());
-    }
-    seen
 }
 
 /// Checks the run on both servers: the text came once, and the backend ran it once.
@@ -67,10 +70,7 @@ async fn check(gateway: &Replica, backend: &Replica, text: &str, answer: &str) -
 #[tokio::test]
 async fn a_gateway_that_is_killed_goes_on_with_the_run_that_its_backend_has_kept() {
     let folders = Folders::new();
-    let backend = Replica::start(&folders.backend_environment());
-    let gateway = folders.gateway_of(&backend);
-    let mut stream = gateway.run(&ask_detached("r", "count to 60")).await;
-    has_begun(&mut stream).await;
+    let (backend, gateway, stream) = folders.begin("count to 60").await;
     gateway.kill();
     drop(stream);
     let gateway = folders.gateway_of(&backend);
@@ -86,10 +86,7 @@ async fn a_gateway_that_is_killed_goes_on_with_the_run_that_its_backend_has_kept
 #[tokio::test]
 async fn a_gateway_that_is_stopped_does_not_cancel_the_run_of_its_backend() {
     let folders = Folders::new();
-    let backend = Replica::start(&folders.backend_environment());
-    let gateway = folders.gateway_of(&backend);
-    let mut stream = gateway.run(&ask_detached("r", "count to 60")).await;
-    has_begun(&mut stream).await;
+    let (backend, gateway, _stream) = folders.begin("count to 60").await;
     gateway.process.signal("-TERM");
     assert_eq!(gateway.end().0, Some(0));
     let gateway = folders.gateway_of(&backend);
@@ -100,10 +97,7 @@ async fn a_gateway_that_is_stopped_does_not_cancel_the_run_of_its_backend() {
 async fn a_gateway_goes_on_with_its_run_when_its_backend_comes_back_after_it() {
     let folders = Folders::new();
     let environment = folders.backend_environment();
-    let backend = Replica::start(&environment);
-    let gateway = folders.gateway_of(&backend);
-    let mut stream = gateway.run(&ask_detached("r", "count to 60")).await;
-    has_begun(&mut stream).await;
+    let (backend, gateway, _stream) = folders.begin("count to 60").await;
     gateway.process.signal("-TERM");
     assert_eq!(gateway.end().0, Some(0));
     backend.process.signal("-TERM");
@@ -119,10 +113,7 @@ async fn a_gateway_goes_on_with_its_run_when_its_backend_comes_back_after_it() {
 async fn a_gateway_waits_while_its_backend_is_restarted() {
     let folders = Folders::new();
     let environment = folders.backend_environment();
-    let backend = Replica::start(&environment);
-    let gateway = folders.gateway_of(&backend);
-    let mut stream = gateway.run(&ask_detached("r", "count to 60")).await;
-    has_begun(&mut stream).await;
+    let (backend, gateway, stream) = folders.begin("count to 60").await;
     let backend = restarted(backend, &environment).await;
     let events = stream.rest().await;
     assert_eq!(events.last().unwrap().name(), "RUN_FINISHED", "{events:?}");
@@ -132,10 +123,7 @@ async fn a_gateway_waits_while_its_backend_is_restarted() {
 #[tokio::test]
 async fn a_run_that_is_cancelled_at_the_gateway_ends_at_its_backend() {
     let folders = Folders::new();
-    let backend = Replica::start(&folders.backend_environment());
-    let gateway = folders.gateway_of(&backend);
-    let mut stream = gateway.run(&ask_detached("r", "count to 1000")).await;
-    has_begun(&mut stream).await;
+    let (backend, gateway, _stream) = folders.begin("count to 1000").await;
     assert_eq!(gateway.cancel("r").await, 202);
     gateway.until_status("cancelled").await;
     backend.until_status("cancelled").await;
