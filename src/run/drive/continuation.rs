@@ -11,12 +11,7 @@ use tokio::time::timeout;
 use super::{clock::RunLimits, guard::RunClosing, log_replay::LogReplay, progress::Drive as _};
 use crate::run::{
     agents::AgentEntry,
-    log::{
-        LiveLog,
-        detached::{self, AtShutdown},
-        live::to_line,
-        mark::LogMark,
-    },
+    log::{LiveLog, detached, live::to_line, mark::LogMark},
     measured_store::MeasuredStore,
     persist::{
         stored_request::StoredRequest,
@@ -69,6 +64,9 @@ impl Runs {
     pub(crate) async fn recover(&self, threads: &Arc<ThreadRuns>, lost: &LostRun) -> Result<bool, StoreError> {
         let LostRun { key, run_id, lease } = lost;
         let continuable = self.continuable(threads, lost).await?;
+        if threads.is_stopping() {
+            return Ok(false);
+        }
         if matches!(continuable, Continuable::NotNow) {
             tracing::warn!(thread = ?key.id, run = ?run_id, "a lost run waits: the server is at its limit of runs");
             return Ok(false);
@@ -81,7 +79,15 @@ impl Runs {
         threads.metrics.runs.leases_taken_over.inc();
         tracing::info!(thread = ?key.id, run = ?run_id, from = %lease.holder, to = %threads.holder, "took over a lost run");
         match continuable {
-            Continuable::Yes(run) => self.continue_run(threads, key, taken, *run).await?,
+            Continuable::Yes(run) => {
+                if let Err(error) = self.continue_run(threads, key, taken.clone(), *run).await {
+                    // Otherwise it would be closed as a run that this server has lost.
+                    if let Some(shared) = threads.store.shared() {
+                        shared.release(&taken).await?;
+                    }
+                    return Err(error);
+                }
+            }
             _ => threads.close_lost(key, run_id, &taken).await?,
         }
         Ok(true)
@@ -177,7 +183,7 @@ impl Runs {
                 () = async {
                     // A stop of the run ends the wait: at shutdown the run is handed over.
                     let _ = timeout(backoff, control.stopped()).await;
-                    detached::drive(transcribed, log.clone(), AtShutdown::HandOver).await;
+                    detached::drive(transcribed, log.clone()).await;
                 } => {}
             }
             raise(&store, &log);

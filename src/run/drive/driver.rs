@@ -16,7 +16,7 @@ use futures::stream::{self, Stream, StreamExt as _};
 
 use super::{
     clock::{Clock, Deadline, RunLimits},
-    control::{LiveGuard, RunControl, Stop},
+    control::{RunControl, Stop},
     guard::{Guard, RunClosing, Violation},
     progress::{Drive, EventSink, Progress},
     sinks::{CopyingSink, CountingSink},
@@ -53,14 +53,7 @@ pub struct Run {
     guard: Guard,
     cx: RunContext,
     parent_run_id: Option<RunId>,
-    counted: Option<CountedRun>,
-}
-
-#[derive(Debug)]
-pub(crate) struct CountedRun {
-    live: LiveGuard,
-    #[allow(dead_code, reason = "held, not read")]
-    slot: Slot,
+    slot: Option<Slot>,
 }
 
 enum RunStage {
@@ -115,11 +108,10 @@ impl Run {
         input: RunAgentInput,
         cx: RunContext,
         limits: RunLimits,
-        live: LiveGuard,
         slot: Slot,
     ) -> Self {
-        let mut run = Self::with_control(agent, input, cx, limits, live.control.clone());
-        run.counted = Some(CountedRun { live, slot });
+        let mut run = Self::with_control(agent, input, cx, limits, slot.live.control.clone());
+        run.slot = Some(slot);
         run
     }
 
@@ -153,7 +145,7 @@ impl Run {
             span,
             events_until_time_check: EVENTS_PER_TIME_CHECK,
             events: 0,
-            counted: None,
+            slot: None,
         }
     }
 
@@ -179,9 +171,14 @@ impl Run {
         self.report("handed over", None);
     }
 
-    /// Drops the run, and returns the guards with which it counts as running until its end is stored.
-    pub(crate) fn into_counted(mut self) -> Option<CountedRun> {
-        self.counted.take()
+    /// Returns `true` when the server stops, for a run with a journal.
+    pub(crate) fn must_be_handed_over(&self) -> bool {
+        self.cx.is_journaled() && self.control.requested() == Some(Stop::Shutdown)
+    }
+
+    /// Drops the run, and returns its slot, with which it counts as running until its end is stored.
+    pub(crate) fn into_slot(mut self) -> Option<Slot> {
+        self.slot.take()
     }
 
     pub(crate) fn events(&self) -> u64 {
@@ -195,7 +192,7 @@ impl Run {
                 if matches!(self.stage, RunStage::Opened(..))
                     && let Some(stop) = self.control.requested()
                 {
-                    return self.end(stop.into(), sink);
+                    return self.stop(stop, cx, sink);
                 }
                 match self.advance_stage(sink) {
                     Some(progress) => return Poll::Ready(progress),
@@ -203,7 +200,7 @@ impl Run {
                 }
             };
             if let Some(stop) = self.control.requested() {
-                return self.end(stop.into(), sink);
+                return self.stop(stop, cx, sink);
             }
             let polled = catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(cx)));
             let ending = match polled {
@@ -295,12 +292,21 @@ impl Run {
         Poll::Ready(Progress::Moved)
     }
 
+    /// A run that goes on in another process has no end in this one.
+    fn stop(&mut self, stop: Stop, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
+        if self.must_be_handed_over() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.end(stop.into(), sink)
+    }
+
     fn on_pending(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         // The control keeps the waker, so it is registered again only when the task has changed.
         let same_task = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if !same_task {
             if let Some(stop) = self.control.poll_requested(cx) {
-                return self.end(stop.into(), sink);
+                return self.stop(stop, cx, sink);
             }
             self.waker = Some(cx.waker().clone());
         }
@@ -380,7 +386,7 @@ impl Drive for Run {
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         let owner = self.cx.principal().map_or(ThreadKey::ANONYMOUS, Principal::id);
-        let debug = self.counted.as_ref().and_then(|counted| counted.live.debug().sender(owner));
+        let debug = self.slot.as_ref().and_then(|slot| slot.live.debug().sender(owner));
         let is_recorded = self.cx.observer::<RunObserver>().is_some_and(|observer| observer.recording.is_some());
         if debug.is_none() && !is_recorded {
             return self.progress(cx, sink);

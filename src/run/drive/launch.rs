@@ -6,10 +6,7 @@ use super::{clock::RunLimits, driver::Run, progress::Drive as _, transcript::Tra
 use crate::run::{
     agents::AgentEntry,
     conversation::{branch::LoadedThread, decide::BranchCase, plan::ClientInput, resume::ResumeDecision},
-    log::{
-        Follower, LiveLog,
-        detached::{self, AtShutdown},
-    },
+    log::{Follower, LiveLog, detached},
     options::ConcurrentRuns,
     persist::{
         stored_run::StoredRun,
@@ -88,11 +85,8 @@ impl Runs {
         };
         let max_run_bytes = threads.options.max_run_bytes;
         let log = is_detached.then(|| Arc::new(LiveLog::new(lease.clone(), request_bytes, max_run_bytes)));
-        let at_shutdown = match caller.agent.agent.can_continue() && threads.store.unmeasured().is_durable() {
-            true => AtShutdown::HandOver,
-            false => AtShutdown::Fail,
-        };
-        let journal = log.clone().filter(|_| at_shutdown == AtShutdown::HandOver);
+        let can_continue = caller.agent.agent.can_continue() && threads.store.unmeasured().is_durable();
+        let journal = log.clone().filter(|_| can_continue);
         let journal = journal.map(|log| RunJournal { log, continuation: None });
         let run = self.create_run(caller, input, limits, branch.client_claims(), journal);
         let Some(turn) = guard.launch() else { return Err(StoreError::LeaseLost.into()) };
@@ -118,7 +112,7 @@ impl Runs {
         };
         let follower = Follower::from_live_log(&threads, key, run_id, log.clone(), None);
         let span = transcribed.run().span().clone();
-        tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log, at_shutdown), span));
+        tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
         Ok(StartedRun::Detached(DetachedRun { follower, snapshots }))
     }
 
@@ -148,7 +142,7 @@ impl Runs {
         let observer = RunObserver { metrics: self.metrics.clone(), recording };
         let cx = observed_context(identity, forwarded, rules, &trace, observer).with_journal(journal);
         // Boxed because it is large and moved several times before it is polled.
-        Box::new(Run::new(agent.agent, input, cx, limits, self.live.register(), slot))
+        Box::new(Run::new(agent.agent, input, cx, limits, slot))
     }
 }
 

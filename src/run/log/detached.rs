@@ -15,23 +15,16 @@ use crate::store::StoreError;
 
 const MAX_EVENTS_PER_POLL: usize = 128;
 
-/// What happens to a detached run when its server is stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AtShutdown {
-    HandOver,
-    Fail,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Driven {
     ToItsEnd,
     UntilShutdown,
 }
 
-pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>, at_shutdown: AtShutdown) {
+pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
     let threads = transcribed.threads().clone();
     let driven = poll_fn(|cx| {
-        let polled = poll_events(&mut transcribed, &log, at_shutdown, cx);
+        let polled = poll_events(&mut transcribed, &log, cx);
         if log.has_pending() {
             threads.log_writer.schedule(&log);
         }
@@ -81,16 +74,11 @@ async fn hand_over(mut transcribed: TranscribedRun, log: &Arc<LiveLog>) {
     log.end(LogEnd::HandedOver);
 }
 
-fn poll_events(
-    transcribed: &mut TranscribedRun,
-    log: &Arc<LiveLog>,
-    at_shutdown: AtShutdown,
-    cx: &mut Context<'_>,
-) -> Poll<Driven> {
+fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Context<'_>) -> Poll<Driven> {
     // Events of one poll have the same time, because to read the clock for each of them costs more than to store it.
     let time = log.millis();
     for _ in 0..MAX_EVENTS_PER_POLL {
-        if at_shutdown == AtShutdown::HandOver && transcribed.run().control().requested() == Some(Stop::Shutdown) {
+        if transcribed.run().must_be_handed_over() {
             return Poll::Ready(Driven::UntilShutdown);
         }
         if let Some(stop) = ready!(log.poll_room(cx)) {

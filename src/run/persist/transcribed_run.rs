@@ -162,7 +162,7 @@ impl TranscribedRun {
         let events = last_events.as_ref().map_or(sent, |batch| batch.first + batch.events.len() as u64 - 1);
         let end = RunSummary::of(terminal.as_deref(), events);
         let span = run.span().clone();
-        let counted = run.into_counted();
+        let slot = run.into_slot();
         let future = async move {
             let changes = transcript.into_changes();
             let result = guards.store_end(thread, changes, end, delivered, last_events.as_ref()).await;
@@ -175,7 +175,7 @@ impl TranscribedRun {
                 }
                 Err(error) => tracing::error!(?error, "the end of the run could not be stored"),
             }
-            drop(counted);
+            drop(slot);
             drop(guards);
             result
         };

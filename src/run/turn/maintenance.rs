@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use futures::{TryStreamExt as _, stream};
+use futures::{StreamExt as _, stream};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{active::ActiveRun, removal::SweepCounter};
@@ -42,18 +42,28 @@ impl ThreadRuns {
     /// if its lease was renewed too late: this process would take over its own lease, and the run could go on writing to the
     /// log that is being closed.
     async fn recover_lost(self: &Arc<Self>) -> Result<(), StoreError> {
-        if self.is_stopping() {
-            return Ok(());
+        // A server that is stopped can hand over more runs than one page has.
+        while !self.is_stopping() {
+            let lost =
+                self.store.call("lost_runs", |store| store.lost_runs(&self.holder, now(), MAX_RECOVERED_RUNS)).await?;
+            let is_last = lost.len() < MAX_RECOVERED_RUNS;
+            let others = lost.into_iter().filter(|lost| lost.lease.holder != self.holder);
+            let recovered = stream::iter(others).map(async |lost| match self.recover(lost).await {
+                // `LeaseLost`: another process has taken it over.
+                Ok(true) | Err(StoreError::LeaseLost) => true,
+                Ok(false) => false,
+                Err(error) => {
+                    tracing::warn!(?error, "a lost run could not be taken over; trying again");
+                    false
+                }
+            });
+            let recovered: Vec<_> = recovered.buffer_unordered(MAX_CONCURRENT_RECOVERIES).collect().await;
+            // At the limit of runs none of a page is recovered.
+            if is_last || !recovered.contains(&true) {
+                break;
+            }
         }
-        let lost =
-            self.store.call("lost_runs", |store| store.lost_runs(&self.holder, now(), MAX_RECOVERED_RUNS)).await?;
-        let lost = lost.into_iter().filter(|lost| lost.lease.holder != self.holder);
-        let recover = async |lost: LostRun| match self.recover(lost).await {
-            // `LeaseLost`: another process has taken it over.
-            Ok(_) | Err(StoreError::LeaseLost) => Ok(()),
-            Err(error) => Err(error),
-        };
-        stream::iter(lost.map(Ok)).try_for_each_concurrent(MAX_CONCURRENT_RECOVERIES, recover).await
+        Ok(())
     }
 }
 

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use super::start_error::StartError;
-use crate::{agent::Principal, base::units};
+use crate::{agent::Principal, base::units, run::drive::control::LiveGuard};
 
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 
@@ -52,14 +52,16 @@ impl PrincipalLimits {
     }
 }
 
-/// The right to one run. It is held until the run's last byte is sent or its end is stored, whichever comes last.
+/// The right to one run, and its place among the live runs, which a shutdown stops and waits for. It is held until the
+/// run's last byte is sent or its end is stored, whichever comes last.
 #[must_use = "dropping a slot gives it back"]
 #[derive(Debug)]
-#[allow(dead_code, reason = "held, not read")]
 pub(crate) struct Slot {
+    #[allow(dead_code, reason = "held, not read")]
     pub(crate) permit: OwnedSemaphorePermit,
     pub(crate) share: Option<QuotaShare>,
     pub(crate) detached: Option<OwnedSemaphorePermit>,
+    pub(crate) live: LiveGuard,
 }
 
 pub(crate) struct Quota {

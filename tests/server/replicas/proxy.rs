@@ -54,7 +54,7 @@ impl Proxy {
                 // One process, which does not change its user.
                 let folder = folder.display();
                 let main = format!(
-                    "daemon off; master_process off; pid {folder}/pid; error_log stderr; events {{}}
+                    "daemon off; master_process off; pid {folder}/pid; error_log stderr; events {{ worker_connections 4096; }}
                  http {{
                     access_log off; add_header {REPLICA} $upstream_addr always;
                     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
