@@ -2,12 +2,11 @@
 // screenshots.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
 import { useBrowser } from "./browser.mjs";
+import { startModel } from "./model.mjs";
 
 const COMPONENTS = [
   { id: "root", component: "Column", children: ["title", "rows", "more"] },
@@ -42,34 +41,10 @@ function answer(messages) {
   return { tool: "generateSandboxedUi", arguments: html };
 }
 
-const model = createServer(async (request, response) => {
-  const chunks = [];
-  for await (const chunk of request) chunks.push(chunk);
-  const { messages } = JSON.parse(Buffer.concat(chunks).toString());
-  const { tool, text, arguments: args } = answer(messages);
-  response.writeHead(200, { "content-type": "text/event-stream" });
-  const send = (delta, finish_reason = null) =>
-    response.write(`data: ${JSON.stringify({ id: "a", model: "m", object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] })}\n\n`);
-  if (text) {
-    send({ role: "assistant", content: text });
-    send({}, "stop");
-  } else {
-    send({ role: "assistant", tool_calls: [{ index: 0, id: `call-${messages.length}`, type: "function", function: { name: tool, arguments: "" } }] });
-    const json = JSON.stringify(args);
-    for (let at = 0; at < json.length; at += 3) {
-      send({ tool_calls: [{ index: 0, function: { arguments: json.slice(at, at + 3) } }] });
-      if (stages[0] && json.slice(0, at + 3).includes(stages[0].text)) {
-        const go = new Promise((done) => stages.shift().stopped(done));
-        await go;
-      }
-    }
-    send({}, "tool_calls");
-  }
-  response.end("data: [DONE]\n\n");
+const model = await startModel(answer, (json) => {
+  if (stages[0] && json.includes(stages[0].text)) return new Promise((done) => stages.shift().stopped(done));
 });
-model.listen(0, "127.0.0.1");
-await once(model, "listening");
-after(() => (model.close(), model.closeAllConnections()));
+after(() => model.stop());
 
 const used = useBrowser({
   variables: {
@@ -78,7 +53,7 @@ const used = useBrowser({
     AGUI_AGENTS__DRAWER__PROVIDER: "openai",
     AGUI_AGENTS__DRAWER__API: "chat",
     AGUI_AGENTS__DRAWER__MODEL: "m",
-    AGUI_AGENTS__DRAWER__BASE_URL: `http://127.0.0.1:${model.address().port}/v1`,
+    AGUI_AGENTS__DRAWER__BASE_URL: model.url,
     AGUI_AGENTS__DRAWER__A2UI: "true",
   },
 });
