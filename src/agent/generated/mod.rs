@@ -7,15 +7,17 @@ pub(crate) mod a2ui;
 mod a2ui_agent;
 mod arguments;
 mod components;
+mod emitted_surface;
 mod sandboxed_ui;
 mod surface;
 
 use std::{collections::HashSet, sync::Arc};
 
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use serde_json::json;
 
-pub use self::{a2ui::A2ui, a2ui_agent::A2uiAgent};
+pub use self::{a2ui::A2ui, a2ui_agent::A2uiAgent, emitted_surface::SurfaceHandle};
 use self::{
     a2ui::{Click, RENDER, RunSurfaces},
     sandboxed_ui::SandboxedUi,
@@ -27,12 +29,28 @@ use crate::protocol::{
     event::{RunOutcome, ToolCallResult},
 };
 
+/// The events of an agent's run, with the activities.
+pub(crate) struct DrawnRun {
+    pub(crate) events: EventStream,
+    projection: Option<Arc<Mutex<Projection>>>,
+}
+
+impl DrawnRun {
+    /// Stops the agent. Returns the events that end what it has drawn in part, if it has not come to its end.
+    pub(crate) fn stop(self) -> Vec<Event> {
+        drop(self.events);
+        let mut ready = Vec::new();
+        self.projection.iter().for_each(|projection| projection.lock().end(&mut ready));
+        ready
+    }
+}
+
 /// Starts a run of an agent, and adds the activities.
-pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContext) -> EventStream {
+pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContext) -> DrawnRun {
     let surfaces = RunSurfaces::of_run(agent.a2ui(), &input);
     let shows_html = input.tool(sandboxed_ui::TOOL).is_some();
     if AppRequest::is_in(&input) || surfaces.is_none() && !shows_html {
-        return agent.run(input, cx);
+        return DrawnRun { events: agent.run(input, cx), projection: None };
     }
     let mut click = None;
     if let Some(surfaces) = &surfaces {
@@ -42,8 +60,9 @@ pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContex
     }
     let cx = cx.with_surfaces(surfaces.clone());
     let mut events = agent.run(input, cx.clone());
-    let mut projection = Projection { shows_html, surfaces, ..Projection::default() };
-    event_stream(async_stream::stream! {
+    let projection = Arc::new(Mutex::new(Projection { shows_html, surfaces, ..Projection::default() }));
+    let shared = projection.clone();
+    let events = event_stream(async_stream::stream! {
         if let Some(click) = click {
             for event in click {
                 yield Ok(event);
@@ -54,11 +73,11 @@ pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContex
         while let Some(event) = events.next().await {
             let failed = match event {
                 Ok(event) => {
-                    projection.pass(event, &mut ready);
+                    projection.lock().pass(event, &mut ready);
                     None
                 }
                 Err(error) => {
-                    projection.end(&mut ready);
+                    projection.lock().end(&mut ready);
                     Some(error)
                 }
             };
@@ -70,11 +89,12 @@ pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContex
                 return;
             }
         }
-        projection.end_successfully(&mut ready);
+        projection.lock().end_successfully(&mut ready);
         for event in ready {
             yield Ok(event);
         }
-    })
+    });
+    DrawnRun { events, projection: Some(shared) }
 }
 
 /// The calls of a run that are shown as activities.

@@ -19,7 +19,7 @@ fn offering(tool: &str) -> RunAgentInput {
 
 async fn play(agent: impl Agent, input: RunAgentInput) -> Vec<Value> {
     let identity = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "a".into(), principal: None };
-    let events = run(&agent, input, RunContext::new(identity));
+    let events = run(&agent, input, RunContext::new(identity)).events;
     events.map(|event| event.map_or_else(|error| json!(error.code()), |event| json!(event))).collect().await
 }
 
@@ -242,6 +242,31 @@ async fn configured_components_and_catalogs_go_before_those_of_the_page_and_fals
         assert!(state["context"][0]["value"].as_str().unwrap().contains("\"mine\""));
     }
     assert!(A2ui::enabled(true).schema(&json!({ "components": {} })).is_err());
+}
+
+#[tokio::test]
+async fn an_agent_in_rust_shows_a_surface_and_replaces_it_if_the_run_renders_surfaces() {
+    let text = |text: &str| json!([{ "id": "root", "component": "Text", "text": text }]);
+    let agent = crate::agent::agent_fn(move |_: RunAgentInput, out: crate::agent::Emitter| async move {
+        let Some(shown) = out.surface("s", text("one"), json!({})).await? else { return out.text("none").await };
+        shown.replace(text("two"), json!({ "n": 1 })).await?;
+        shown.replace(json!([{ "id": "a" }]), json!({})).await
+    });
+    let played = play(agent.clone(), with_surfaces()).await;
+    assert_eq!(types(&played), ["ACTIVITY_SNAPSHOT", "ACTIVITY_SNAPSHOT", "invalid_surface"]);
+    assert_eq!(played[0]["messageId"], played[1]["messageId"]);
+    let id = played[1]["messageId"].as_str().unwrap();
+    assert!(id.starts_with("a2ui-surface-"));
+    let surface = json!({ "surfaceId": "s", "catalogId": "https://a2ui.org/specification/v0_9/basic_catalog.json" });
+    let expected = json!({ "a2ui_operations": [
+        { "version": "v0.9", "createSurface": surface },
+        { "version": "v0.9", "updateComponents": { "surfaceId": "s", "components": text("two") } },
+        { "version": "v0.9", "updateDataModel": { "surfaceId": "s", "path": "/", "value": { "n": 1 } } },
+    ] });
+    assert_eq!(content_of(&played, id), expected);
+    assert_eq!((&played[1]["activityType"], &played[1]["replace"]), (&json!("a2ui-surface"), &json!(true)));
+    let played = play(agent, RunAgentInput::new("t", "r", vec![])).await;
+    assert_eq!(types(&played), ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]);
 }
 
 #[tokio::test]

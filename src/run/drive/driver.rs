@@ -27,7 +27,7 @@ use crate::run::{
     turn::quota::Slot,
 };
 use crate::{
-    agent::{Agent, AgentError, EventStream, Principal, RunContext, RunIdentity, generated},
+    agent::{Agent, AgentError, Principal, RunContext, RunIdentity, generated},
     observe::RunObserver,
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
@@ -67,7 +67,7 @@ enum RunStage {
     Opening(Arc<dyn Agent>, Box<RunAgentInput>),
     /// `RUN_STARTED` was sent; the agent was not called yet.
     Opened(Arc<dyn Agent>, Box<RunAgentInput>),
-    Running(EventStream),
+    Running(generated::DrawnRun),
     Ended,
 }
 
@@ -172,11 +172,18 @@ impl Run {
 
     /// Drops the agent, and leaves the run to another server.
     pub(crate) fn hand_over(&mut self) {
-        let agent = std::mem::replace(&mut self.stage, RunStage::Ended);
-        if catch_unwind(AssertUnwindSafe(|| drop(agent))).is_err() {
-            tracing::error!("the agent panicked while it was dropped");
-        }
+        self.stop_agent();
         self.report("handed over", None);
+    }
+
+    /// Drops the agent. Returns the events that end what it has drawn in part.
+    fn stop_agent(&mut self) -> Vec<Event> {
+        let stage = std::mem::replace(&mut self.stage, RunStage::Ended);
+        let stop = move || if let RunStage::Running(drawn) = stage { drawn.stop() } else { Vec::new() };
+        catch_unwind(AssertUnwindSafe(stop)).unwrap_or_else(|_| {
+            tracing::error!("the agent panicked while it was dropped");
+            Vec::new()
+        })
     }
 
     /// Drops the run, and returns the guards with which it counts as running until its end is stored.
@@ -191,7 +198,7 @@ impl Run {
     /// Sends `RUN_STARTED` and returns before the agent is called, so that a slow agent does not delay the event.
     fn progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         loop {
-            let RunStage::Running(stream) = &mut self.stage else {
+            let RunStage::Running(drawn) = &mut self.stage else {
                 if matches!(self.stage, RunStage::Opened(..))
                     && let Some(stop) = self.control.requested()
                 {
@@ -205,7 +212,7 @@ impl Run {
             if let Some(stop) = self.control.requested() {
                 return self.end(stop.into(), sink);
             }
-            let polled = catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(cx)));
+            let polled = catch_unwind(AssertUnwindSafe(|| drawn.events.poll_next_unpin(cx)));
             let ending = match polled {
                 Ok(Poll::Pending) if self.cx.is_connection_cut() => return Poll::Ready(Progress::Cut),
                 Ok(Poll::Pending) => return self.on_pending(cx, sink),
@@ -253,8 +260,8 @@ impl Run {
             RunStage::Opened(agent, input) => {
                 let context = self.cx.clone();
                 match catch_unwind(AssertUnwindSafe(|| generated::run(&*agent, *input, context))) {
-                    Ok(stream) => {
-                        self.stage = RunStage::Running(stream);
+                    Ok(drawn) => {
+                        self.stage = RunStage::Running(drawn);
                         None
                     }
                     Err(panic) => {
@@ -321,10 +328,7 @@ impl Run {
     fn close(&mut self, ending: RunEnding, sink: &mut impl EventSink) {
         // The agent is dropped first, so that nothing of it runs after the terminal event. The client gets that event even
         // if a destructor panics.
-        let agent = std::mem::replace(&mut self.stage, RunStage::Ended);
-        if catch_unwind(AssertUnwindSafe(|| drop(agent))).is_err() {
-            tracing::error!("the agent panicked while it was dropped");
-        }
+        let drawn = self.stop_agent();
         let ending = match ending {
             RunEnding::Finished(finished) => match self.guard.check_ending(&finished) {
                 Ok(()) => RunEnding::Finished(finished),
@@ -333,6 +337,10 @@ impl Run {
             other => other,
         };
         let mut sink = CountingSink { sink, events: &mut self.events };
+        if !matches!(ending, RunEnding::Finished(_)) {
+            // An activity that the guard refuses has broken the protocol before.
+            drawn.into_iter().for_each(|event| drop(self.guard.admit(event, &mut sink)));
+        }
         let (event, outcome) = match ending {
             RunEnding::Finished(mut finished) => {
                 finished.thread_id = self.cx.thread_id().clone();
