@@ -269,6 +269,19 @@ async fn an_agent_in_rust_shows_a_surface_and_replaces_it_if_the_run_renders_sur
     assert_eq!(types(&played), ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]);
 }
 
+#[test]
+fn the_operations_of_a_surface_are_those_of_the_oracle() {
+    use ag_ui_a2ui::{message::Component, toolkit::ops};
+    let components = [json!({ "id": "root", "component": "Text", "text": { "path": "/n" } })];
+    for data in [None, Some(json!({ "n": "x" }))] {
+        let mut spec = ops::SurfaceSpec::new("s").with_catalog_id("c");
+        spec.components = vec![Component::new("root", "Text").with("text", json!({ "path": "/n" }))];
+        spec.data_model.clone_from(&data);
+        let expected = json!({ "a2ui_operations": ops::assemble_ops(ops::Intent::Create, &spec) });
+        assert_eq!(surface::operations("s", "c", &components, data), expected);
+    }
+}
+
 #[tokio::test]
 async fn the_bytes_of_all_snapshots_of_a_long_list_stay_in_proportion_to_the_call() {
     let components = json!([{ "id": "root", "component": "Column", "children": { "componentId": "root2", "path": "/rows" } },
