@@ -157,3 +157,8 @@ export async function runOutside({ server }, threadId, content, more) {
   assert.equal(response.status, 200);
   return response.text();
 }
+
+/** Writes a screenshot into the folder SHOTS, if the variable names one. */
+export async function shot(page, name) {
+  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
+}

@@ -4,11 +4,10 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { endedRuns, useBrowser } from "./browser.mjs";
+import { endedRuns, shot, useBrowser } from "./browser.mjs";
 
 const PYTHON = process.env.AGUI_PYTHON ?? fileURLToPath(new URL("../.venv/bin/python", import.meta.url));
 const ENDPOINT = fileURLToPath(new URL("../py/endpoint.py", import.meta.url));
@@ -37,7 +36,7 @@ test("an agent in Python draws a surface, its button reaches the agent, and a re
   await page.getByRole("button", { name: "More cities" }).click();
   await page.getByText("Lima").waitFor();
   await endedRuns(used, page, 2);
-  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, "8-python.png") });
+  await shot(page, "8-python");
   await page.reload();
   await page.getByText("Lima").waitFor();
   assert.equal(await page.getByText("Oslo").count(), 2);

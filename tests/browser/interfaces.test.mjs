@@ -2,10 +2,9 @@
 // screenshots.
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { after, test } from "node:test";
 
-import { useBrowser } from "./browser.mjs";
+import { shot, useBrowser } from "./browser.mjs";
 import { startModel } from "./model.mjs";
 
 const COMPONENTS = [
@@ -37,7 +36,9 @@ function answer(messages) {
   }
   if (result) return { text: "Here you are." };
   if (text(messages[asked]) === "show the cities") return { tool: "render_a2ui", arguments: cities("Oslo", "Rome") };
-  const html = { initialHeight: 120, css: "p { color: red }", html: "<p>Drawn by a model</p>" };
+  const bars = [30, 60, 90].map((height) => `<i style="height: ${height}px"></i>`).join("");
+  const css = "p { font: 16px sans-serif } i { display: inline-block; width: 60px; margin-right: 8px; background: teal }";
+  const html = { initialHeight: 160, css, html: `<p>Drawn by a model</p>${bars}` };
   return { tool: "generateSandboxedUi", arguments: html };
 }
 
@@ -62,10 +63,6 @@ async function send(page, text) {
   await page.getByTestId("copilot-chat-textarea").fill(text);
   await page.getByTestId("copilot-chat-textarea").press("Enter");
 }
-
-const shot = async (page, name) => {
-  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
-};
 
 test("a surface appears piece by piece, its button reaches the model, the answer draws more, and a reload shows all", async () => {
   const page = await used.open("copilotkit");

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { endedRuns, storedThread, useBrowser } from "./browser.mjs";
+import { endedRuns, shot, storedThread, useBrowser } from "./browser.mjs";
 import { startModel } from "./model.mjs";
 
 const CLOCK = fileURLToPath(new URL("node_modules/@modelcontextprotocol/server-basic-vanillajs/dist/index.js", import.meta.url));
@@ -50,10 +50,6 @@ async function send(page, text) {
   await page.getByTestId("copilot-chat-textarea").press("Enter");
   await page.getByText("There it is.").waitFor();
 }
-
-const shot = async (page, name) => {
-  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
-};
 
 test("an example app is shown, calls its tool, and is shown again after a reload; its requests are no runs", async () => {
   const page = await used.open("copilotkit");
