@@ -19,7 +19,7 @@ use serde_json::json;
 
 pub use self::{a2ui::A2ui, a2ui_agent::A2uiAgent, emitted_surface::SurfaceHandle};
 use self::{
-    a2ui::{Click, RENDER, RunSurfaces},
+    a2ui::{RENDER, RunSurfaces, add_click, click_mark},
     sandboxed_ui::SandboxedUi,
     surface::Surface,
 };
@@ -55,8 +55,7 @@ pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContex
     let mut click = None;
     if let Some(surfaces) = &surfaces {
         surfaces.add_to(&mut input);
-        let is_added = cx.take_mark(&Click::mark());
-        click = Click::of_input(&input).filter(|_| !is_added).map(|click| click.add_to(&mut input));
+        click = if cx.take_mark(&click_mark()) { None } else { add_click(&mut input) };
     }
     let cx = cx.with_surfaces(surfaces.clone());
     let mut events = agent.run(input, cx.clone());
@@ -67,26 +66,19 @@ pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContex
             for event in click {
                 yield Ok(event);
             }
-            cx.mark(Click::mark());
+            cx.mark(click_mark());
         }
         let mut ready = Vec::new();
         while let Some(event) = events.next().await {
-            let failed = match event {
-                Ok(event) => {
-                    projection.lock().pass(event, &mut ready);
-                    None
-                }
+            match event {
+                Ok(event) => projection.lock().pass(event, &mut ready),
                 Err(error) => {
-                    projection.lock().end(&mut ready);
-                    Some(error)
+                    yield Err(error);
+                    return;
                 }
-            };
+            }
             for event in ready.drain(..) {
                 yield Ok(event);
-            }
-            if let Some(error) = failed {
-                yield Err(error);
-                return;
             }
         }
         projection.lock().end_successfully(&mut ready);
@@ -148,10 +140,9 @@ impl Projection {
             Event::ActivitySnapshot(_) | Event::ActivityDelta(_) | Event::Raw(_) | Event::ToolCallArgs(_) => {}
             Event::ToolCallEnd(end) => self.end_call(&end.tool_call_id, ready),
             Event::RunFinished(finished) => match finished.outcome {
-                Some(RunOutcome::Interrupt { .. }) => self.end(ready),
+                Some(RunOutcome::Interrupt { .. } | RunOutcome::Cancelled) => self.end(ready),
                 _ => self.end_successfully(ready),
             },
-            Event::RunError(_) => self.end(ready),
             _ => self.end_chunked(ready),
         }
         let (call, delta) = match &event {

@@ -19,8 +19,12 @@ fn offering(tool: &str) -> RunAgentInput {
 
 async fn play(agent: impl Agent, input: RunAgentInput) -> Vec<Value> {
     let identity = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "a".into(), principal: None };
-    let events = run(&agent, input, RunContext::new(identity)).events;
-    events.map(|event| event.map_or_else(|error| json!(error.code()), |event| json!(event))).collect().await
+    let mut drawn = run(&agent, input, RunContext::new(identity));
+    let events = drawn.events.by_ref();
+    let mut played: Vec<_> =
+        events.map(|event| event.map_or_else(|error| json!(error.code()), |event| json!(event))).collect().await;
+    played.extend(drawn.stop().into_iter().map(|event| json!(event)));
+    played
 }
 
 fn types(events: &[Value]) -> Vec<&str> {
@@ -103,7 +107,7 @@ async fn an_activity_ends_with_its_chunks_and_with_a_failure() {
         event_stream(futures::stream::iter(first.map(Ok).into_iter().chain([failed])))
     };
     let played = play(agent, offering("generateSandboxedUi")).await;
-    assert_eq!(types(&played).last(), Some(&"broken"));
+    assert_eq!(types(&played)[types(&played).len() - 2..], ["broken", "ACTIVITY_DELTA"]);
     assert_eq!(
         content_of(&played, "c-activity"),
         json!({ "generating": false, "html": ["<b>", "x"], "htmlComplete": true })
@@ -202,10 +206,12 @@ async fn a_call_that_its_agent_leaves_to_the_front_end_is_answered_at_the_end_of
     let played = play(move |_, _| events(all.clone()), with_surfaces()).await;
     let last = played.last().unwrap();
     assert_eq!((&last["type"], &last["content"]), (&json!("TOOL_CALL_RESULT"), &json!(r#"{"status":"rendered"}"#)));
-    let asks = move |_: RunAgentInput, cx: RunContext| {
-        events([interrupted.clone(), vec![crate::agent::emit::interrupt(&cx, Vec::new())]].concat())
-    };
-    assert_eq!(types(&play(asks, with_surfaces()).await).last(), Some(&"RUN_FINISHED"));
+    for outcome in [RunOutcome::Interrupt { interrupts: Vec::new() }, RunOutcome::Cancelled] {
+        let finished = crate::protocol::event::RunFinished::new("t".into(), "r".into(), outcome).into();
+        let all = [interrupted.clone(), vec![finished]].concat();
+        let played = play(move |_, _| events(all.clone()), with_surfaces()).await;
+        assert_eq!(types(&played)[types(&played).len() - 2..], ["TOOL_CALL_END", "RUN_FINISHED"]);
+    }
 }
 
 #[tokio::test]
