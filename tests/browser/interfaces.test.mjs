@@ -92,6 +92,22 @@ test("a surface appears piece by piece, its button reaches the model, the answer
   await shot(page, "5-reloaded");
 });
 
+test("a surface that is being built when its run is stopped is shown as failed, also after a reload", async () => {
+  const page = await used.open("copilotkit");
+  const half = stopAt('"rows","component"');
+  await send(page, "show the cities");
+  const goOn = await half;
+  await page.getByText("Building interface").waitFor();
+  await page.getByTestId("copilot-send-button").click();
+  const failed = page.getByText("Couldn't generate the UI");
+  await failed.waitFor();
+  goOn();
+  await shot(page, "10-stopped");
+  await page.reload();
+  await failed.waitFor();
+  assert.equal(await page.getByText("Building interface").count(), 0);
+});
+
 test("HTML that a model writes is shown in a sandboxed frame, and again after a reload", async () => {
   const page = await used.open("copilotkit");
   await send(page, "draw");
