@@ -273,7 +273,7 @@ if [ -n "$all" ]; then
     possible 'Rust tests' 'build' && step 'Rust tests' rust_tests
     possible 'Python models' 'build' 'npm packages' 'Python packages' && start 'Python models' python_models
     possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
-    possible 'browser' 'build' 'web pages' && start 'browser' browser
+    possible 'browser' 'build' 'web pages' 'Python packages' && start 'browser' browser
     step 'clippy' clippy
 else
     possible 'Rust tests' 'build' && start 'Rust tests' rust_tests

@@ -2,7 +2,7 @@
 
 use super::{
     agents::AgentEntry, drive::driver::Run, log::Follower, options::OnDisconnect, persist::stored_run::StoredRun,
-    turn::quota::Slot,
+    turn::slot::Slot,
 };
 use crate::{
     agent::{AppRequest, Forwarded, Principal},

@@ -16,7 +16,8 @@ use super::{
     thread_runs::{ThreadRuns, owner_of},
     turn::{
         owner_limit::OwnerLimit,
-        quota::{PrincipalLimits, Quota, Slot},
+        quota::{PrincipalLimits, Quota},
+        slot::Slot,
         start_error::StartError,
     },
 };
@@ -331,6 +332,20 @@ mod tests {
         drained.await.unwrap();
         assert_eq!(begin.elapsed().as_secs(), 6);
         assert_eq!(live.len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_is_being_started_is_stopped_at_shutdown_and_waited_for() {
+        let runs = Runs::builder().stateless();
+        let begin = Instant::now();
+        let slot = runs.reserve(None).unwrap();
+        let start = async {
+            sleep(STOPPED_RUN_TIMEOUT / 2).await;
+            assert_eq!(slot.live.control.requested(), Some(Stop::Shutdown));
+            drop(slot);
+        };
+        tokio::join!(runs.drain(Duration::ZERO), start);
+        assert_eq!(begin.elapsed(), STOPPED_RUN_TIMEOUT / 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -52,14 +52,14 @@ async function servePages() {
 
 /**
  * A server, the built pages and a browser for the tests of one file. A test fails if a page writes an error to its console.
- * @param {{ variables?: object, names?: string[], flags?: string[], examples?: boolean }} options `variables`: environment variables of the
- *   server; `names`: further host names of this machine, for the browser alone; `flags`: further flags of Chromium;
+ * @param {{ config?: string, variables?: object, names?: string[], flags?: string[], examples?: boolean }} options `config`: the path of
+ *   the server's configuration file; `variables`: its environment variables; `names`: further host names of this machine, for the browser alone; `flags`: further flags of Chromium;
  *   `examples`: false if the pages of examples/web are not needed
  */
-export function useBrowser({ variables, names = [], flags = [], examples = true } = {}) {
+export function useBrowser({ config, variables, names = [], flags = [], examples = true } = {}) {
   const used = { problems: [] };
   before(async () => {
-    used.server = await startServer({ variables });
+    used.server = await startServer({ config, variables });
     if (examples) used.pages = await servePages();
     const { host, hostname } = new URL(used.server.url);
     // The first rule that matches is used. No other host is found.
@@ -156,4 +156,9 @@ export async function runOutside({ server }, threadId, content, more) {
   const response = await fetch(`${server.url}/send-message`, { method: "POST", headers, body: JSON.stringify(input) });
   assert.equal(response.status, 200);
   return response.text();
+}
+
+/** Writes a screenshot into the folder SHOTS, if the variable names one. */
+export async function shot(page, name) {
+  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 
-import { answerDialogs, endedRuns, runOutside, statuses, storedThread, useBrowser } from "./browser.mjs";
+import { answerDialogs, endedRuns, runOutside, shot, statuses, storedThread, useBrowser } from "./browser.mjs";
 import { button, testApproval, testPageTool, testStop, testStopAfterReload } from "./chat.mjs";
 
 const used = useBrowser();
@@ -102,6 +102,7 @@ test("the demo agent draws a form, its button reaches the agent, and a reload sh
   await page.getByLabel("Your name").fill("Ada");
   await page.getByRole("button", { name: "Book" }).click();
   await ended(page, "Thank you, Ada! A table is booked for Friday.");
+  await shot(page, "9-form");
   await page.reload();
   await ended(page, "Thank you, Ada! A table is booked for Friday.");
   await title.waitFor();

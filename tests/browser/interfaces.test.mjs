@@ -2,12 +2,10 @@
 // screenshots.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import { join } from "node:path";
 import { after, test } from "node:test";
 
-import { useBrowser } from "./browser.mjs";
+import { shot, useBrowser } from "./browser.mjs";
+import { startModel } from "./model.mjs";
 
 const COMPONENTS = [
   { id: "root", component: "Column", children: ["title", "rows", "more"] },
@@ -38,38 +36,16 @@ function answer(messages) {
   }
   if (result) return { text: "Here you are." };
   if (text(messages[asked]) === "show the cities") return { tool: "render_a2ui", arguments: cities("Oslo", "Rome") };
-  const html = { initialHeight: 120, css: "p { color: red }", html: "<p>Drawn by a model</p>" };
+  const bars = [30, 60, 90].map((height) => `<i style="height: ${height}px"></i>`).join("");
+  const css = "p { font: 16px sans-serif } i { display: inline-block; width: 60px; margin-right: 8px; background: teal }";
+  const html = { initialHeight: 160, css, html: `<p>Drawn by a model</p>${bars}` };
   return { tool: "generateSandboxedUi", arguments: html };
 }
 
-const model = createServer(async (request, response) => {
-  const chunks = [];
-  for await (const chunk of request) chunks.push(chunk);
-  const { messages } = JSON.parse(Buffer.concat(chunks).toString());
-  const { tool, text, arguments: args } = answer(messages);
-  response.writeHead(200, { "content-type": "text/event-stream" });
-  const send = (delta, finish_reason = null) =>
-    response.write(`data: ${JSON.stringify({ id: "a", model: "m", object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] })}\n\n`);
-  if (text) {
-    send({ role: "assistant", content: text });
-    send({}, "stop");
-  } else {
-    send({ role: "assistant", tool_calls: [{ index: 0, id: `call-${messages.length}`, type: "function", function: { name: tool, arguments: "" } }] });
-    const json = JSON.stringify(args);
-    for (let at = 0; at < json.length; at += 3) {
-      send({ tool_calls: [{ index: 0, function: { arguments: json.slice(at, at + 3) } }] });
-      if (stages[0] && json.slice(0, at + 3).includes(stages[0].text)) {
-        const go = new Promise((done) => stages.shift().stopped(done));
-        await go;
-      }
-    }
-    send({}, "tool_calls");
-  }
-  response.end("data: [DONE]\n\n");
+const model = await startModel(answer, (json) => {
+  if (stages[0] && json.includes(stages[0].text)) return new Promise((done) => stages.shift().stopped(done));
 });
-model.listen(0, "127.0.0.1");
-await once(model, "listening");
-after(() => (model.close(), model.closeAllConnections()));
+after(() => model.stop());
 
 const used = useBrowser({
   variables: {
@@ -78,7 +54,7 @@ const used = useBrowser({
     AGUI_AGENTS__DRAWER__PROVIDER: "openai",
     AGUI_AGENTS__DRAWER__API: "chat",
     AGUI_AGENTS__DRAWER__MODEL: "m",
-    AGUI_AGENTS__DRAWER__BASE_URL: `http://127.0.0.1:${model.address().port}/v1`,
+    AGUI_AGENTS__DRAWER__BASE_URL: model.url,
     AGUI_AGENTS__DRAWER__A2UI: "true",
   },
 });
@@ -87,10 +63,6 @@ async function send(page, text) {
   await page.getByTestId("copilot-chat-textarea").fill(text);
   await page.getByTestId("copilot-chat-textarea").press("Enter");
 }
-
-const shot = async (page, name) => {
-  if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${name}.png`) });
-};
 
 test("a surface appears piece by piece, its button reaches the model, the answer draws more, and a reload shows all", async () => {
   const page = await used.open("copilotkit");
@@ -118,6 +90,22 @@ test("a surface appears piece by piece, its button reaches the model, the answer
   await page.getByText("Cities", { exact: true }).last().waitFor();
   assert.equal(await page.getByText("Oslo").count(), 2);
   await shot(page, "5-reloaded");
+});
+
+test("a surface that is being built when its run is stopped is shown as failed, also after a reload", async () => {
+  const page = await used.open("copilotkit");
+  const half = stopAt('"rows","component"');
+  await send(page, "show the cities");
+  const goOn = await half;
+  await page.getByText("Building interface").waitFor();
+  await page.getByTestId("copilot-send-button").click();
+  const failed = page.getByText("Couldn't generate the UI");
+  await failed.waitFor();
+  goOn();
+  await shot(page, "10-stopped");
+  await page.reload();
+  await failed.waitFor();
+  assert.equal(await page.getByText("Building interface").count(), 0);
 });
 
 test("HTML that a model writes is shown in a sandboxed frame, and again after a reload", async () => {

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex};
 use agui_server::{
     Server,
     agent::{A2ui, A2uiAgent},
+    auth::ApiKey,
     llm::{BlockStart, LlmAgent, Model, ModelEvent, ModelRequest, ModelStream, StopReason},
     options::CopilotKitOptions,
+    store::SqliteStore,
 };
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
-use crate::running::{Running, events};
+use crate::running::{Running, events, eventually_async};
 
 /// Gives its answers in order, each a call of a tool or a text, and keeps the requests.
 #[derive(Clone, Default)]
@@ -179,6 +181,44 @@ async fn a_surface_appears_piece_by_piece_and_again_after_a_reload() {
     assert!(!system.contains("Oslo"));
     let current = requests[0].current.join("\n");
     assert!(current.contains("Oslo") && !current.contains("Be brief."));
+}
+
+#[tokio::test]
+async fn a_surface_in_sqlite_is_there_after_a_restart_for_its_principal_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Drawing::of([("render_a2ui", list(COMPONENTS, &people()))]);
+    let start = async || {
+        let mut store = None;
+        eventually_async("the file is closed", async || {
+            store = SqliteStore::open(&folder.path().join("threads.db")).await.ok();
+            store.is_some()
+        })
+        .await;
+        let keys = [ApiKey::from_secret("ada", "open sesame"), ApiKey::from_secret("eve", "let me in")];
+        let server = Server::new().agent("a", LlmAgent::new(model.clone())).api_keys(keys);
+        Running::start(server.store(Arc::new(store.unwrap()))).await
+    };
+    let server = start().await;
+    let run = async |server: &Running, secret: &str, input: &Value| {
+        let response = server.post("/send-message").bearer_auth(secret).json(input).send().await.unwrap();
+        events(&response.text().await.unwrap())
+    };
+    let shown = run(&server, "open sesame", &with_catalog("Show the people")).await;
+    drop(server);
+    let server = start().await;
+    let read = async |secret: &str| {
+        server.client.get(server.url("/threads/t/messages")).bearer_auth(secret).send().await.unwrap()
+    };
+    let messages: Value = read("open sesame").await.json().await.unwrap();
+    let kept = messages["messages"].as_array().unwrap().iter().find(|message| message["role"] == "activity").unwrap();
+    assert_eq!(Some(&kept["content"]), painted(&shown, "a2ui-surface-c1").last());
+    assert_eq!(read("let me in").await.status(), 404);
+    // A click on the surface of another principal shows nothing of it to the model.
+    let mut clicked = with_catalog("Hello");
+    (clicked["runId"], clicked["forwardedProps"]) = (json!("s"), click());
+    run(&server, "let me in", &clicked).await;
+    let seen = format!("{:?}", model.requests.lock().unwrap().last().unwrap().turns);
+    assert!(seen.contains("performed action") && !seen.contains("Ada"), "{seen}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ Uses the package ag-ui-protocol alone: its models check the input, and its encod
 between runs. Prints its URL when it listens, and exits when its standard input closes.
 """
 
+import json
 import os
 import sys
 import threading
@@ -85,6 +86,24 @@ def weather(run: RunAgentInput) -> Iterator[BaseEvent]:
     yield from text_message(run, "It is sunny in Beijing.")
 
 
+def draw(run: RunAgentInput, cities: list[str]) -> Iterator[BaseEvent]:
+    """Draws an A2UI surface, if the server offers the tool for it. The server answers the call."""
+    if "render_a2ui" not in {tool.name for tool in run.tools}:
+        yield from text_message(run, "I cannot draw here.")
+        return
+    components = [
+        {"id": "root", "component": "Column", "children": ["title", "rows", "more"]},
+        {"id": "title", "component": "Text", "text": "Drawn in Python"},
+        {"id": "rows", "component": "Column", "children": {"componentId": "row", "path": "/cities"}},
+        {"id": "row", "component": "Text", "text": {"path": "name"}},
+        {"id": "more", "component": "Button", "child": "label", "action": {"event": {"name": "more"}}},
+        {"id": "label", "component": "Text", "text": "More cities"},
+    ]
+    data = {"cities": [{"name": city} for city in cities]}
+    arguments = {"surfaceId": "cities", "components": components, "data": data}
+    yield from tool_call(f"call-{run.run_id}", "render_a2ui", json.dumps(arguments))
+
+
 def approve(run: RunAgentInput) -> Iterator[BaseEvent]:
     """Interrupts the run at a tool call, after the two snapshots. The resuming run sends the result of the call."""
     call_id = f"call-{run.run_id}"
@@ -114,12 +133,16 @@ def answer(run: RunAgentInput, headers: dict[str, str]) -> Iterator[BaseEvent]:
     last = run.messages[-1]
     if run.resume:
         yield from resumed(run)
+    elif last.role == "tool" and 'performed action "more"' in str(last.content):
+        yield from draw(run, ["Oslo", "Lima"])
     elif last.role == "tool":
         yield from text_message(run, f"You picked {last.content}.")
     else:
         text = last.content
         if "weather" in text:
             yield from weather(run)
+        elif "draw" in text:
+            yield from draw(run, ["Oslo"])
         elif "pick" in text:
             yield from tool_call(f"call-{run.run_id}", run.tools[0].name, "{}")
         elif "approve" in text:

@@ -113,3 +113,18 @@ async fn a_run_of_this_process_whose_end_was_not_stored_is_closed_and_running_on
     strings.send("end".to_owned()).unwrap();
     server.events(&ask("stuck", "r2", "m2", "again")).await;
 }
+
+#[tokio::test]
+async fn more_runs_than_a_page_of_the_store_are_closed_at_once() {
+    let store = Arc::new(MemoryStore::new());
+    for thread in 0..120 {
+        begin(&store, &thread.to_string(), "another server", false).await;
+    }
+    let server = Running::start(Server::new().agent("echo", brief).store(store)).await;
+    // The next look for lost runs would be after five seconds.
+    let begin = std::time::Instant::now();
+    for thread in 0..120 {
+        server.until_status(&thread.to_string(), "failed").await;
+    }
+    assert!(begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
+}

@@ -14,7 +14,7 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use crate::{
-    running::{Running, events},
+    running::{Running, events, read_until},
     support::{McpFixture, fake_script},
 };
 
@@ -215,4 +215,41 @@ async fn pages_of_an_agent_that_lists_one_tool_call_that_tool_alone() {
         apps.of_server("resources/read", json!({ "uri": "ui://weather" })).await["contents"][0]["uri"],
         "ui://weather"
     );
+}
+
+/// A model that never answers.
+struct Waits;
+
+impl Model for Waits {
+    fn provider(&self) -> &str {
+        "test"
+    }
+
+    fn name(&self) -> &str {
+        "m"
+    }
+
+    fn stream(&self, _: ModelRequest) -> ModelStream {
+        stream::pending().boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_a_page_does_not_wait_for_its_thread_and_counts_for_the_limit_of_runs() {
+    let Apps { mcp, folder, model, .. } = Apps::start(|_| {}).await;
+    for (runs, is_answered) in [(2, true), (1, false)] {
+        let agent = LlmAgent::new(Waits).tools(Toolbox::new().source(mcp.server.clone()));
+        let server = Running::start(Server::new().agent("a", agent).max_concurrent_runs(runs)).await;
+        let mut input =
+            json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
+        let mut stream = server.raw_run(&input).await;
+        read_until(&mut stream, |text| text.contains("RUN_STARTED")).await;
+        let request = json!({ "serverHash": "test", "method": "ping" });
+        (input["runId"], input["forwardedProps"]) = (json!("p"), json!({ "__proxiedMCPRequest": request }));
+        let response = server.run(&input).await;
+        assert_eq!(response.status(), if is_answered { 200 } else { 503 });
+        let text = response.text().await.unwrap();
+        assert_eq!(text.contains("RUN_FINISHED"), is_answered, "{text}");
+    }
+    drop((folder, model));
 }

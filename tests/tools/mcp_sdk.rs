@@ -4,7 +4,10 @@
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use agui_server::{
+    Server,
     agent::Principal,
+    auth::ApiKey,
+    llm::{LlmAgent, Model, ModelRequest, ModelStream},
     protocol::{Event, MessageContent},
     tools::{
         Approval, ApprovalRule, CallerHeader, CallerValue, Repeat, ToolContext, ToolError, Toolbox,
@@ -18,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    running::{TEST_TIMEOUT, eventually},
+    running::{Running, TEST_TIMEOUT, events, eventually},
     support::{McpFixture, context_of, error_message, text},
 };
 
@@ -111,6 +114,45 @@ async fn each_call_over_a_shared_connection_has_the_headers_of_its_caller() {
     let forger = caller("eve\r\nX-Tenant: acme", "x");
     let refused = error_message(call_in(&mcp, "headers", json!({}), &forger).await);
     assert!(refused.contains("characters that a header cannot have"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_request_of_a_page_has_the_headers_of_its_caller() {
+    let server = SdkServer::start("http").await;
+    let mcp = server
+        .connect(|options| {
+            options.apps = true;
+            options.headers_from.insert("X-User".to_owned(), CallerHeader::optional(CallerValue::Principal));
+        })
+        .await;
+    let keys = [ApiKey::from_secret("ada", "open sesame"), ApiKey::from_secret("eve", "let me in")];
+    let agent = LlmAgent::new(NoModel).tools(Toolbox::new().source(mcp.server.clone()));
+    let running = Running::start(Server::new().agent("a", agent).api_keys(keys)).await;
+    let call = json!({ "serverHash": "test", "method": "tools/call", "params": { "name": "headers" } });
+    let input =
+        json!({ "threadId": "t", "runId": "r", "messages": [], "forwardedProps": { "__proxiedMCPRequest": call } });
+    for (secret, user) in [("open sesame", "ada"), ("let me in", "eve")] {
+        let response = running.post("/send-message").bearer_auth(secret).json(&input).send().await.unwrap();
+        let answered = events(&response.text().await.unwrap());
+        let headers = answered[1]["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(headers).unwrap()["x-user"], user);
+    }
+}
+
+struct NoModel;
+
+impl Model for NoModel {
+    fn provider(&self) -> &str {
+        "test"
+    }
+
+    fn name(&self) -> &str {
+        "m"
+    }
+
+    fn stream(&self, _: ModelRequest) -> ModelStream {
+        panic!("a request of a page asks no model")
+    }
 }
 
 async fn connect_with_oauth(server: &SdkServer, token_path: &str) -> McpFixture {

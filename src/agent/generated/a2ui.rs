@@ -188,60 +188,35 @@ pub(crate) fn tool() -> ToolDefinition {
     }
 }
 
-/// A click on a surface: a call and its result, made by the run and not by the client.
-pub(super) struct Click {
-    call: ToolCall,
-    message: MessageId,
-    result: MessageId,
-    text: String,
+/// The mark that a run has its click: one that goes on on another server does not get it twice.
+pub(super) fn click_mark() -> Value {
+    json!("a2ui_click")
 }
 
-impl Click {
-    /// Returns the click that a run begins with.
-    pub(super) fn of_input(input: &RunAgentInput) -> Option<Self> {
-        let action = input.forwarded_prop("a2uiAction")?.get("userAction").filter(|action| action.is_object())?;
-        let text = |name: &str| action.get(name).and_then(Value::as_str);
-        let component = text("sourceComponentId").map(|id| format!(" (component: {id})")).unwrap_or_default();
-        let context = action.get("context").cloned().unwrap_or_else(|| json!({}));
-        let name = text("name").unwrap_or("unknown_action");
-        let surface = text("surfaceId").unwrap_or("unknown_surface");
-        Some(Self {
-            call: ToolCall::new(ToolCallId::random(), CLICK, action.to_string()),
-            message: MessageId::random(),
-            result: MessageId::random(),
-            text: format!("User performed action \"{name}\" on surface \"{surface}\"{component}. Context: {context}"),
-        })
-    }
+/// Adds the click that a run begins with to its conversation: a call and its result, made by the run and not by the client.
+/// Returns their events.
+pub(super) fn add_click(input: &mut RunAgentInput) -> Option<[Event; 4]> {
+    let action = input.forwarded_prop("a2uiAction")?.get("userAction").filter(|action| action.is_object())?;
+    let text = |name: &str| action.get(name).and_then(Value::as_str);
+    let component = text("sourceComponentId").map(|id| format!(" (component: {id})")).unwrap_or_default();
+    let context = action.get("context").cloned().unwrap_or_else(|| json!({}));
+    let name = text("name").unwrap_or("unknown_action");
+    let surface = text("surfaceId").unwrap_or("unknown_surface");
+    let text = format!("User performed action \"{name}\" on surface \"{surface}\"{component}. Context: {context}");
 
-    /// Adds the call and its result to the conversation of the run. Returns their events.
-    pub(super) fn add_to(self, input: &mut RunAgentInput) -> [Event; 4] {
-        let (id, function) = (&self.call.id, &self.call.function);
-        let mut start = ToolCallStart::new(id.clone(), &function.name);
-        start.parent_message_id = Some(self.message.clone());
-        let events = [
-            start.into(),
-            ToolCallArgs::new(id.clone(), &function.arguments).into(),
-            ToolCallEnd::new(id.clone()).into(),
-            ToolCallResult::new(self.result.clone(), id.clone(), &*self.text).into(),
-        ];
-        let result = ToolMessage {
-            id: self.result,
-            content: self.text.into(),
-            tool_call_id: id.clone(),
-            error: None,
-            encrypted_value: None,
-            encrypted_value_type: None,
-            metadata: None,
-            subagent_run_id: None,
-        };
-        let call = AssistantMessage { tool_calls: Some(vec![self.call]), ..AssistantMessage::new(self.message) };
-        input.messages.push(Message::Assistant(call));
-        input.messages.push(Message::Tool(result));
-        events
-    }
-
-    /// The mark that a run has its click: one that goes on on another server does not get it twice.
-    pub(super) fn mark() -> Value {
-        json!("a2ui_click")
-    }
+    let call = ToolCall::new(ToolCallId::random(), CLICK, action.to_string());
+    let (message, result) = (MessageId::random(), MessageId::random());
+    let mut start = ToolCallStart::new(call.id.clone(), CLICK);
+    start.parent_message_id = Some(message.clone());
+    let events = [
+        start.into(),
+        ToolCallArgs::new(call.id.clone(), &call.function.arguments).into(),
+        ToolCallEnd::new(call.id.clone()).into(),
+        ToolCallResult::new(result.clone(), call.id.clone(), &*text).into(),
+    ];
+    let answer = Message::Tool(ToolMessage::new(result, text, call.id.clone()));
+    let call = AssistantMessage { tool_calls: Some(vec![call]), ..AssistantMessage::new(message) };
+    input.messages.push(Message::Assistant(call));
+    input.messages.push(answer);
+    Some(events)
 }

@@ -7,17 +7,19 @@ pub(crate) mod a2ui;
 mod a2ui_agent;
 mod arguments;
 mod components;
+mod emitted_surface;
 mod sandboxed_ui;
 mod surface;
 
 use std::{collections::HashSet, sync::Arc};
 
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use serde_json::json;
 
-pub use self::{a2ui::A2ui, a2ui_agent::A2uiAgent};
+pub use self::{a2ui::A2ui, a2ui_agent::A2uiAgent, emitted_surface::SurfaceHandle};
 use self::{
-    a2ui::{Click, RENDER, RunSurfaces},
+    a2ui::{RENDER, RunSurfaces, add_click, click_mark},
     sandboxed_ui::SandboxedUi,
     surface::Surface,
 };
@@ -27,54 +29,64 @@ use crate::protocol::{
     event::{RunOutcome, ToolCallResult},
 };
 
+/// The events of an agent's run, with the activities.
+pub(crate) struct DrawnRun {
+    pub(crate) events: EventStream,
+    projection: Option<Arc<Mutex<Projection>>>,
+}
+
+impl DrawnRun {
+    /// Stops the agent. Returns the events that end what it has drawn in part, if it has not come to its end.
+    pub(crate) fn stop(self) -> Vec<Event> {
+        drop(self.events);
+        let mut ready = Vec::new();
+        self.projection.iter().for_each(|projection| projection.lock().end(&mut ready));
+        ready
+    }
+}
+
 /// Starts a run of an agent, and adds the activities.
-pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContext) -> EventStream {
+pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContext) -> DrawnRun {
     let surfaces = RunSurfaces::of_run(agent.a2ui(), &input);
     let shows_html = input.tool(sandboxed_ui::TOOL).is_some();
     if AppRequest::is_in(&input) || surfaces.is_none() && !shows_html {
-        return agent.run(input, cx);
+        return DrawnRun { events: agent.run(input, cx), projection: None };
     }
     let mut click = None;
     if let Some(surfaces) = &surfaces {
         surfaces.add_to(&mut input);
-        let is_added = cx.take_mark(&Click::mark());
-        click = Click::of_input(&input).filter(|_| !is_added).map(|click| click.add_to(&mut input));
+        click = if cx.take_mark(&click_mark()) { None } else { add_click(&mut input) };
     }
     let cx = cx.with_surfaces(surfaces.clone());
     let mut events = agent.run(input, cx.clone());
-    let mut projection = Projection { shows_html, surfaces, ..Projection::default() };
-    event_stream(async_stream::stream! {
+    let projection = Arc::new(Mutex::new(Projection { shows_html, surfaces, ..Projection::default() }));
+    let shared = projection.clone();
+    let events = event_stream(async_stream::stream! {
         if let Some(click) = click {
             for event in click {
                 yield Ok(event);
             }
-            cx.mark(Click::mark());
+            cx.mark(click_mark());
         }
         let mut ready = Vec::new();
         while let Some(event) = events.next().await {
-            let failed = match event {
-                Ok(event) => {
-                    projection.pass(event, &mut ready);
-                    None
-                }
+            match event {
+                Ok(event) => projection.lock().pass(event, &mut ready),
                 Err(error) => {
-                    projection.end(&mut ready);
-                    Some(error)
+                    yield Err(error);
+                    return;
                 }
-            };
+            }
             for event in ready.drain(..) {
                 yield Ok(event);
             }
-            if let Some(error) = failed {
-                yield Err(error);
-                return;
-            }
         }
-        projection.end_successfully(&mut ready);
+        projection.lock().end_successfully(&mut ready);
         for event in ready {
             yield Ok(event);
         }
-    })
+    });
+    DrawnRun { events, projection: Some(shared) }
 }
 
 /// The calls of a run that are shown as activities.
@@ -128,10 +140,9 @@ impl Projection {
             Event::ActivitySnapshot(_) | Event::ActivityDelta(_) | Event::Raw(_) | Event::ToolCallArgs(_) => {}
             Event::ToolCallEnd(end) => self.end_call(&end.tool_call_id, ready),
             Event::RunFinished(finished) => match finished.outcome {
-                Some(RunOutcome::Interrupt { .. }) => self.end(ready),
+                Some(RunOutcome::Interrupt { .. } | RunOutcome::Cancelled) => self.end(ready),
                 _ => self.end_successfully(ready),
             },
-            Event::RunError(_) => self.end(ready),
             _ => self.end_chunked(ready),
         }
         let (call, delta) = match &event {

@@ -173,18 +173,11 @@ impl Surface {
         let parts = &mut self.parts;
         let (id, components) = (parts.id.as_ref()?, parts.components.as_ref()?);
         let catalog = self.run.catalog_id(parts.catalog_id.as_deref());
-        let mut operations = vec![
-            json!({ "version": VERSION, "createSurface": { "surfaceId": id, "catalogId": catalog } }),
-            json!({ "version": VERSION, "updateComponents": { "surfaceId": id, "components": components } }),
-        ];
         let items = || Some(json!({ &parts.list: parts.items })).filter(|_| !parts.items.is_empty());
-        if let Some(data) = parts.data.clone().or_else(items) {
-            let update = json!({ "surfaceId": id, "path": "/", "value": data });
-            operations.push(json!({ "version": VERSION, "updateDataModel": update }));
-        }
+        let shown = operations(id, catalog, components, parts.data.clone().or_else(items));
         (parts.has_changed, parts.item_bytes.1) = (false, 0);
         self.is_painted = true;
-        Some(snapshot(&self.activity, json!({ OPERATIONS: operations })))
+        Some(snapshot(&self.activity, shown))
     }
 }
 
@@ -243,11 +236,24 @@ fn failed(max_attempts: u32, faults: &[SurfaceFault]) -> Value {
     json!({ "status": "failed", "error": error, "maxAttempts": max_attempts, "errors": faults })
 }
 
-fn activity_of(call: &ToolCallId) -> MessageId {
+/// Returns the content of the activity of a surface.
+pub(super) fn operations(id: &str, catalog: &str, components: &[Value], data: Option<Value>) -> Value {
+    let mut operations = vec![
+        json!({ "version": VERSION, "createSurface": { "surfaceId": id, "catalogId": catalog } }),
+        json!({ "version": VERSION, "updateComponents": { "surfaceId": id, "components": components } }),
+    ];
+    if let Some(data) = data {
+        let update = json!({ "surfaceId": id, "path": "/", "value": data });
+        operations.push(json!({ "version": VERSION, "updateDataModel": update }));
+    }
+    json!({ OPERATIONS: operations })
+}
+
+pub(super) fn activity_of(call: &ToolCallId) -> MessageId {
     MessageId::from(format!("{ACTIVITY}-{call}"))
 }
 
-fn snapshot(activity: &MessageId, content: Value) -> Event {
+pub(super) fn snapshot(activity: &MessageId, content: Value) -> Event {
     let content = match content {
         Value::Object(content) => content,
         _ => JsonObject::new(),

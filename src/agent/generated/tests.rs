@@ -19,8 +19,12 @@ fn offering(tool: &str) -> RunAgentInput {
 
 async fn play(agent: impl Agent, input: RunAgentInput) -> Vec<Value> {
     let identity = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "a".into(), principal: None };
-    let events = run(&agent, input, RunContext::new(identity));
-    events.map(|event| event.map_or_else(|error| json!(error.code()), |event| json!(event))).collect().await
+    let mut drawn = run(&agent, input, RunContext::new(identity));
+    let events = drawn.events.by_ref();
+    let mut played: Vec<_> =
+        events.map(|event| event.map_or_else(|error| json!(error.code()), |event| json!(event))).collect().await;
+    played.extend(drawn.stop().into_iter().map(|event| json!(event)));
+    played
 }
 
 fn types(events: &[Value]) -> Vec<&str> {
@@ -103,7 +107,7 @@ async fn an_activity_ends_with_its_chunks_and_with_a_failure() {
         event_stream(futures::stream::iter(first.map(Ok).into_iter().chain([failed])))
     };
     let played = play(agent, offering("generateSandboxedUi")).await;
-    assert_eq!(types(&played).last(), Some(&"broken"));
+    assert_eq!(types(&played)[types(&played).len() - 2..], ["broken", "ACTIVITY_DELTA"]);
     assert_eq!(
         content_of(&played, "c-activity"),
         json!({ "generating": false, "html": ["<b>", "x"], "htmlComplete": true })
@@ -202,10 +206,12 @@ async fn a_call_that_its_agent_leaves_to_the_front_end_is_answered_at_the_end_of
     let played = play(move |_, _| events(all.clone()), with_surfaces()).await;
     let last = played.last().unwrap();
     assert_eq!((&last["type"], &last["content"]), (&json!("TOOL_CALL_RESULT"), &json!(r#"{"status":"rendered"}"#)));
-    let asks = move |_: RunAgentInput, cx: RunContext| {
-        events([interrupted.clone(), vec![crate::agent::emit::interrupt(&cx, Vec::new())]].concat())
-    };
-    assert_eq!(types(&play(asks, with_surfaces()).await).last(), Some(&"RUN_FINISHED"));
+    for outcome in [RunOutcome::Interrupt { interrupts: Vec::new() }, RunOutcome::Cancelled] {
+        let finished = crate::protocol::event::RunFinished::new("t".into(), "r".into(), outcome).into();
+        let all = [interrupted.clone(), vec![finished]].concat();
+        let played = play(move |_, _| events(all.clone()), with_surfaces()).await;
+        assert_eq!(types(&played)[types(&played).len() - 2..], ["TOOL_CALL_END", "RUN_FINISHED"]);
+    }
 }
 
 #[tokio::test]
@@ -242,6 +248,44 @@ async fn configured_components_and_catalogs_go_before_those_of_the_page_and_fals
         assert!(state["context"][0]["value"].as_str().unwrap().contains("\"mine\""));
     }
     assert!(A2ui::enabled(true).schema(&json!({ "components": {} })).is_err());
+}
+
+#[tokio::test]
+async fn an_agent_in_rust_shows_a_surface_and_replaces_it_if_the_run_renders_surfaces() {
+    let text = |text: &str| json!([{ "id": "root", "component": "Text", "text": text }]);
+    let agent = crate::agent::agent_fn(move |_: RunAgentInput, out: crate::agent::Emitter| async move {
+        let Some(shown) = out.surface("s", text("one"), json!({})).await? else { return out.text("none").await };
+        shown.replace(text("two"), json!({ "n": 1 })).await?;
+        shown.replace(json!([{ "id": "a" }]), json!({})).await
+    });
+    let played = play(agent.clone(), with_surfaces()).await;
+    assert_eq!(types(&played), ["ACTIVITY_SNAPSHOT", "ACTIVITY_SNAPSHOT", "invalid_surface"]);
+    assert_eq!(played[0]["messageId"], played[1]["messageId"]);
+    let id = played[1]["messageId"].as_str().unwrap();
+    assert!(id.starts_with("a2ui-surface-"));
+    let surface = json!({ "surfaceId": "s", "catalogId": "https://a2ui.org/specification/v0_9/basic_catalog.json" });
+    let expected = json!({ "a2ui_operations": [
+        { "version": "v0.9", "createSurface": surface },
+        { "version": "v0.9", "updateComponents": { "surfaceId": "s", "components": text("two") } },
+        { "version": "v0.9", "updateDataModel": { "surfaceId": "s", "path": "/", "value": { "n": 1 } } },
+    ] });
+    assert_eq!(content_of(&played, id), expected);
+    assert_eq!((&played[1]["activityType"], &played[1]["replace"]), (&json!("a2ui-surface"), &json!(true)));
+    let played = play(agent, RunAgentInput::new("t", "r", vec![])).await;
+    assert_eq!(types(&played), ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]);
+}
+
+#[test]
+fn the_operations_of_a_surface_are_those_of_the_oracle() {
+    use ag_ui_a2ui::{message::Component, toolkit::ops};
+    let components = [json!({ "id": "root", "component": "Text", "text": { "path": "/n" } })];
+    for data in [None, Some(json!({ "n": "x" }))] {
+        let mut spec = ops::SurfaceSpec::new("s").with_catalog_id("c");
+        spec.components = vec![Component::new("root", "Text").with("text", json!({ "path": "/n" }))];
+        spec.data_model.clone_from(&data);
+        let expected = json!({ "a2ui_operations": ops::assemble_ops(ops::Intent::Create, &spec) });
+        assert_eq!(surface::operations("s", "c", &components, data), expected);
+    }
 }
 
 #[tokio::test]

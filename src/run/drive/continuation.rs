@@ -20,7 +20,7 @@ use crate::run::{
     request::RunCaller,
     runs::Runs,
     thread_runs::ThreadRuns,
-    turn::{active::ActiveRun, quota::Slot},
+    turn::{active::ActiveRun, slot::Slot},
 };
 use crate::{
     agent::{Continuation, Principal, RunJournal},

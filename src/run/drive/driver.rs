@@ -5,7 +5,6 @@
 //! protocol, or the server shuts down. Items that the agent left open are closed before it.
 
 use std::{
-    any::Any,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -17,27 +16,27 @@ use futures::stream::{self, Stream, StreamExt as _};
 use super::{
     clock::{Clock, Deadline, RunLimits},
     control::{RunControl, Stop},
-    guard::{Guard, RunClosing, Violation},
+    ending::{RunEnding, agent_failed, agent_panicked, agent_timed_out, lifecycle_ending, protocol_violated},
+    guard::{Guard, RunClosing},
     progress::{Drive, EventSink, Progress},
     sinks::{CopyingSink, CountingSink},
 };
 use crate::run::{
     log::debug_events::DebugSink,
     persist::run_report::{FirstTimes, RunReport},
-    turn::quota::Slot,
+    turn::slot::Slot,
 };
 use crate::{
-    agent::{Agent, AgentError, EventStream, Principal, RunContext, RunIdentity, generated},
+    agent::{Agent, Principal, RunContext, RunIdentity, generated},
     observe::RunObserver,
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
-        event::{RunError, RunFinished, RunOutcome, RunStarted},
+        event::{RunFinished, RunOutcome, RunStarted},
     },
     store::ThreadKey,
 };
 
 const EVENTS_PER_TIME_CHECK: u32 = 64;
-pub(crate) const SHUTDOWN_CODE: &str = "server_shutdown";
 const MAX_LOGGED_CHARS: usize = 80;
 
 /// One run, which is polled or read as a stream ([`into_events`](Self::into_events)). Dropping it stops the agent.
@@ -60,15 +59,8 @@ enum RunStage {
     Opening(Arc<dyn Agent>, Box<RunAgentInput>),
     /// `RUN_STARTED` was sent; the agent was not called yet.
     Opened(Arc<dyn Agent>, Box<RunAgentInput>),
-    Running(EventStream),
+    Running(generated::DrawnRun),
     Ended,
-}
-
-enum RunEnding {
-    Finished(RunFinished),
-    /// The run was stopped, for this reason in the log.
-    Cancelled(&'static str),
-    Failed(RunError),
 }
 
 impl fmt::Debug for Run {
@@ -164,11 +156,18 @@ impl Run {
 
     /// Drops the agent, and leaves the run to another server.
     pub(crate) fn hand_over(&mut self) {
-        let agent = std::mem::replace(&mut self.stage, RunStage::Ended);
-        if catch_unwind(AssertUnwindSafe(|| drop(agent))).is_err() {
-            tracing::error!("the agent panicked while it was dropped");
-        }
+        self.stop_agent();
         self.report("handed over", None);
+    }
+
+    /// Drops the agent. Returns the events that end what it has drawn in part.
+    fn stop_agent(&mut self) -> Vec<Event> {
+        let stage = std::mem::replace(&mut self.stage, RunStage::Ended);
+        let stop = move || if let RunStage::Running(drawn) = stage { drawn.stop() } else { Vec::new() };
+        catch_unwind(AssertUnwindSafe(stop)).unwrap_or_else(|_| {
+            tracing::error!("the agent panicked while it was dropped");
+            Vec::new()
+        })
     }
 
     /// Returns `true` when the server stops, for a run with a journal.
@@ -188,7 +187,7 @@ impl Run {
     /// Sends `RUN_STARTED` and returns before the agent is called, so that a slow agent does not delay the event.
     fn progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         loop {
-            let RunStage::Running(stream) = &mut self.stage else {
+            let RunStage::Running(drawn) = &mut self.stage else {
                 if matches!(self.stage, RunStage::Opened(..))
                     && let Some(stop) = self.control.requested()
                 {
@@ -202,7 +201,7 @@ impl Run {
             if let Some(stop) = self.control.requested() {
                 return self.stop(stop, cx, sink);
             }
-            let polled = catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(cx)));
+            let polled = catch_unwind(AssertUnwindSafe(|| drawn.events.poll_next_unpin(cx)));
             let ending = match polled {
                 Ok(Poll::Pending) if self.cx.is_connection_cut() => return Poll::Ready(Progress::Cut),
                 Ok(Poll::Pending) => return self.on_pending(cx, sink),
@@ -250,8 +249,8 @@ impl Run {
             RunStage::Opened(agent, input) => {
                 let context = self.cx.clone();
                 match catch_unwind(AssertUnwindSafe(|| generated::run(&*agent, *input, context))) {
-                    Ok(stream) => {
-                        self.stage = RunStage::Running(stream);
+                    Ok(drawn) => {
+                        self.stage = RunStage::Running(drawn);
                         None
                     }
                     Err(panic) => {
@@ -327,10 +326,7 @@ impl Run {
     fn close(&mut self, ending: RunEnding, sink: &mut impl EventSink) {
         // The agent is dropped first, so that nothing of it runs after the terminal event. The client gets that event even
         // if a destructor panics.
-        let agent = std::mem::replace(&mut self.stage, RunStage::Ended);
-        if catch_unwind(AssertUnwindSafe(|| drop(agent))).is_err() {
-            tracing::error!("the agent panicked while it was dropped");
-        }
+        let drawn = self.stop_agent();
         let ending = match ending {
             RunEnding::Finished(finished) => match self.guard.check_ending(&finished) {
                 Ok(()) => RunEnding::Finished(finished),
@@ -339,6 +335,10 @@ impl Run {
             other => other,
         };
         let mut sink = CountingSink { sink, events: &mut self.events };
+        if !matches!(ending, RunEnding::Finished(_)) {
+            // An activity that the guard refuses has broken the protocol before.
+            drawn.into_iter().for_each(|event| drop(self.guard.admit(event, &mut sink)));
+        }
         let (event, outcome) = match ending {
             RunEnding::Finished(mut finished) => {
                 finished.thread_id = self.cx.thread_id().clone();
@@ -408,72 +408,6 @@ impl Drop for Run {
             self.report("abandoned", None);
         }
     }
-}
-
-impl From<Stop> for RunEnding {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Cancel => Self::Cancelled("cancelled"),
-            Stop::Shutdown => {
-                Self::Failed(RunError::new(SHUTDOWN_CODE, "the server is shutting down; please try again"))
-            }
-            Stop::LeaseLost => Self::Failed(lease_lost()),
-            Stop::TooLong => {
-                Self::Failed(RunError::new("run_too_long", "the run added more bytes than the server stores for a run"))
-            }
-        }
-    }
-}
-
-pub(crate) fn lease_lost() -> RunError {
-    RunError::new("lease_lost", "the run was taken over by another server, or its thread was deleted")
-}
-
-// The functions below are cold, so that a run's end does not displace the code of its events from the instruction cache.
-
-/// Returns the end for a lifecycle event of the agent; `None` ignores the event.
-#[cold]
-fn lifecycle_ending(event: Event) -> Option<RunEnding> {
-    match event {
-        Event::RunFinished(finished) => Some(RunEnding::Finished(*finished)),
-        Event::RunError(error) => {
-            tracing::error!(code = error.code.as_deref(), message = ?error.message, "the agent reported a failure");
-            Some(RunEnding::Failed(error))
-        }
-        _ => {
-            tracing::debug!("ignored RUN_STARTED of the agent: the server has sent it");
-            None
-        }
-    }
-}
-
-#[cold]
-fn agent_failed(error: AgentError) -> RunEnding {
-    match error.code() {
-        "model_not_allowed" => tracing::debug!(?error, "the client chose a model that the agent may not use"),
-        _ => tracing::error!(?error, "the agent failed"),
-    }
-    let (code, message) = error.into_code_and_message();
-    RunEnding::Failed(RunError::new(code, message))
-}
-
-#[cold]
-fn agent_timed_out() -> RunEnding {
-    tracing::error!("the agent was silent for too long");
-    RunEnding::Failed(RunError::new("agent_timeout", "the agent sent no event in time"))
-}
-
-#[cold]
-fn protocol_violated(violation: Violation) -> RunEnding {
-    tracing::error!(%violation, "the agent broke the protocol");
-    RunEnding::Failed(RunError::new("protocol_violation", violation.to_string()))
-}
-
-#[cold]
-fn agent_panicked(panic: Box<dyn Any + Send>) -> RunEnding {
-    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
-    tracing::error!(panic = text.unwrap_or("a value that is not text"), "the agent panicked");
-    RunEnding::Failed(RunError::new("agent_panic", "the agent failed unexpectedly"))
 }
 
 fn total_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {

@@ -5,6 +5,7 @@ pub(crate) mod complete_on_drop;
 pub(crate) mod continuation;
 pub(crate) mod control;
 pub(crate) mod driver;
+pub(crate) mod ending;
 pub(crate) mod guard;
 pub(crate) mod launch;
 pub(crate) mod log_replay;

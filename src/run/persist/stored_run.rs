@@ -16,7 +16,7 @@ use super::transcribed_run::{TranscribedRun, TranscribedStep};
 use crate::run::{
     drive::{
         control::Stop,
-        driver::{SHUTDOWN_CODE, lease_lost},
+        ending::{SHUTDOWN_CODE, lease_lost},
         progress::{Drive, EventSink, Progress},
     },
     thread_runs::ThreadRuns,

@@ -1,4 +1,4 @@
-//! The right to a run ([`Slot`]), and the limits of each principal: concurrent runs, detached runs, and runs a minute.
+//! The limits of each principal: concurrent runs, detached runs, and runs a minute.
 //!
 //! The counts are kept in memory, so each replica has its own. A principal without runs in the last minute is removed.
 //! Costs: one lock for all principals; an entry for each principal, with the time (16 bytes) of each run of the last
@@ -12,10 +12,10 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::Deserialize;
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::time::Instant;
 
 use super::start_error::StartError;
-use crate::{agent::Principal, base::units, run::drive::control::LiveGuard};
+use crate::{agent::Principal, base::units};
 
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 
@@ -50,18 +50,6 @@ impl PrincipalLimits {
         let share = all.saturating_mul(self.share_percent.into()) / 100;
         (self.share_percent < 100).then_some(share.max(1))
     }
-}
-
-/// The right to one run, and its place among the live runs, which a shutdown stops and waits for. It is held until the
-/// run's last byte is sent or its end is stored, whichever comes last.
-#[must_use = "dropping a slot gives it back"]
-#[derive(Debug)]
-pub(crate) struct Slot {
-    #[allow(dead_code, reason = "held, not read")]
-    pub(crate) permit: OwnedSemaphorePermit,
-    pub(crate) share: Option<QuotaShare>,
-    pub(crate) detached: Option<OwnedSemaphorePermit>,
-    pub(crate) live: LiveGuard,
 }
 
 pub(crate) struct Quota {

@@ -244,4 +244,5 @@ async fn a_surface_that_an_endpoint_describes_is_painted_and_a_click_reaches_the
     let body = &endpoint.requests()[1].body;
     let last = body["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(last["content"], "User performed action \"book\" on surface \"s\" (component: b). Context: {}");
+    assert_eq!(body["forwardedProps"]["a2uiAction"]["userAction"], action, "for an endpoint that reads clicks itself");
 }

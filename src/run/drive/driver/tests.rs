@@ -10,16 +10,18 @@ use tokio::time::Instant;
 use super::*;
 use crate::{
     agent::{
-        AgentError,
+        AgentError, EventStream, RunJournal,
         emit::{self, TextMessage},
         event_stream, events,
     },
-    protocol::Interrupt,
+    protocol::{Interrupt, event::RunError},
     run::{
+        log::LiveLog,
         request::{RunRequest, StartedRun},
         runs::Runs,
         turn::start_error::StartError,
     },
+    store::Lease,
 };
 
 fn runs(agent: impl Agent) -> Arc<Runs> {
@@ -308,6 +310,21 @@ async fn drain_waits_for_runs_and_then_stops_each() {
     assert!(!runs.is_ready());
 }
 
+#[tokio::test]
+async fn a_run_with_a_journal_does_not_end_by_a_shutdown() {
+    let runs = runs(silent().0);
+    let mut run = start(&runs);
+    let lease = Lease { thread: 1, run: 1, holder: "a".into() };
+    let log = Arc::new(LiveLog::new(lease, 0, u64::MAX));
+    run.cx = run.cx.clone().with_journal(Some(RunJournal { log, continuation: None }));
+    run.control().stop(Stop::Shutdown);
+    assert!(run.must_be_handed_over());
+    let mut events = Box::pin(run.into_events());
+    assert!(matches!(events.next().now_or_never(), Some(Some(Event::RunStarted(_)))));
+    let next = events.next().now_or_never();
+    assert!(next.is_none(), "{next:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn drain_returns_when_all_runs_have_ended() {
     let agent = |_: RunAgentInput, _: RunContext| {
@@ -396,4 +413,44 @@ async fn run_started_names_the_parent_run() {
     let mut input = RunAgentInput::new("t", "r", vec![]);
     input.parent_run_id = Some("p".into());
     assert_eq!(play(start_with(&runs, input)).await[0]["parentRunId"], "p");
+}
+
+/// Renders half a surface and half of a page's HTML, then does what it is asked to.
+fn draws_half(input: RunAgentInput, _: RunContext) -> EventStream {
+    let half = |tool: &str, arguments: &str| {
+        let call = emit::ToolCallEvents::with_id(tool, tool);
+        vec![call.start(), call.delta(arguments)]
+    };
+    let components = r#"{"surfaceId":"s","components":[{"id":"root","component":"Text","text":"x"}],"data":{"#;
+    let (painted, begun) = (half("render_a2ui", components), half("generateSandboxedUi", r#"{"html":"<p>"#));
+    let (text, second) = (
+        input.last_user_text().unwrap_or_default().into_owned(),
+        emit::ToolCallEvents::with_id("second", "render_a2ui"),
+    );
+    let drawn = stream::iter([painted, begun, vec![second.start(), second.delta("{")]].concat().into_iter().map(Ok));
+    let then = stream::poll_fn(move |_| match &*text {
+        "panic" => panic!("it was asked to"),
+        "fail" => Poll::Ready(Some(Err(AgentError::new("failed", "it was asked to")))),
+        _ => Poll::Pending,
+    });
+    event_stream(drawn.chain(then))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_drawn_in_part_has_failed_when_its_run_is_cancelled_fails_or_panics() {
+    for text in ["panic", "fail", "stay silent"] {
+        let mut input = RunAgentInput::new("t", "r", vec![crate::protocol::Message::user("m", text)]);
+        input.forwarded_props = Some(json!({ "a2uiCatalogAvailable": true }));
+        let tool = json!([{ "name": "generateSandboxedUi", "description": "", "parameters": {} }]);
+        input.tools = serde_json::from_value(tool).unwrap();
+        let limits = RunLimits { max: Some(Duration::from_secs(9)), ..RunLimits::default() };
+        let events = play(start_with(&limited(draws_half, limits), input)).await;
+        let last = |id: &str| events.iter().rfind(|event| event["messageId"] == id).unwrap();
+        assert_eq!(last("a2ui-surface-second")["content"]["status"], "failed", "{text}");
+        assert!(last("a2ui-surface-render_a2ui")["content"]["a2ui_operations"].is_array(), "{text}");
+        let ended = json!([{ "op": "add", "path": "/generating", "value": false }]);
+        assert_eq!(last("generateSandboxedUi-activity")["patch"], ended, "{text}");
+        let ending = if text == "stay silent" { "RUN_FINISHED" } else { "RUN_ERROR" };
+        assert_eq!(types(&events).last(), Some(&ending));
+    }
 }
