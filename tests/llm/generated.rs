@@ -184,9 +184,10 @@ async fn a_surface_appears_piece_by_piece_and_again_after_a_reload() {
 }
 
 #[tokio::test]
-async fn a_surface_in_sqlite_is_there_after_a_restart_for_its_principal_alone() {
+async fn a_surface_and_html_in_sqlite_are_there_after_a_restart_for_their_principal_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let model = Drawing::of([("render_a2ui", list(COMPONENTS, &people()))]);
+    let html = json!({ "html": "<p>Hello</p>" }).to_string();
+    let model = Drawing::of([("render_a2ui", list(COMPONENTS, &people())), ("generateSandboxedUi", html)]);
     let start = async || {
         let mut store = None;
         eventually_async("the file is closed", async || {
@@ -203,15 +204,22 @@ async fn a_surface_in_sqlite_is_there_after_a_restart_for_its_principal_alone() 
         let response = server.post("/send-message").bearer_auth(secret).json(input).send().await.unwrap();
         events(&response.text().await.unwrap())
     };
-    let shown = run(&server, "open sesame", &with_catalog("Show the people")).await;
+    let mut asked = with_catalog("Show the people");
+    asked["tools"] = json!([{ "name": "generateSandboxedUi", "description": "Shows HTML.", "parameters": {} }]);
+    let shown = run(&server, "open sesame", &asked).await;
     drop(server);
     let server = start().await;
     let read = async |secret: &str| {
         server.client.get(server.url("/threads/t/messages")).bearer_auth(secret).send().await.unwrap()
     };
     let messages: Value = read("open sesame").await.json().await.unwrap();
-    let kept = messages["messages"].as_array().unwrap().iter().find(|message| message["role"] == "activity").unwrap();
-    assert_eq!(Some(&kept["content"]), painted(&shown, "a2ui-surface-c1").last());
+    let messages = messages["messages"].as_array().unwrap().iter();
+    let kept: Vec<_> = messages.filter(|message| message["role"] == "activity").collect();
+    assert_eq!(kept.len(), 2);
+    assert_eq!(Some(&kept[0]["content"]), painted(&shown, "a2ui-surface-c1").last());
+    assert_eq!(kept[1]["activityType"], "open-generative-ui");
+    let html = kept[1]["content"]["html"].as_array().unwrap().iter().map(|piece| piece.as_str().unwrap());
+    assert_eq!(html.collect::<String>(), "<p>Hello</p>");
     assert_eq!(read("let me in").await.status(), 404);
     // A click on the surface of another principal shows nothing of it to the model.
     let mut clicked = with_catalog("Hello");

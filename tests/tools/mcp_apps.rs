@@ -7,14 +7,16 @@ use std::sync::{
 
 use agui_server::{
     Server,
+    auth::ApiKey,
     llm::{BlockStart, LlmAgent, Model, ModelEvent, ModelRequest, ModelStream, StopReason},
+    store::SqliteStore,
     tools::{ApprovalRule, Toolbox, mcp::McpServer, mcp::McpServerOptions},
 };
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use crate::{
-    running::{Running, events, read_until},
+    running::{Running, events, eventually_async, read_until},
     support::{McpFixture, fake_script},
 };
 
@@ -123,6 +125,37 @@ async fn the_page_of_a_tool_is_shown_after_the_result() {
     assert_eq!(events[page]["content"], shown);
     let capability = &apps.received("initialize")[0]["params"]["capabilities"]["extensions"];
     assert_eq!(capability["io.modelcontextprotocol/ui"], json!({ "mimeTypes": ["text/html;profile=mcp-app"] }));
+}
+
+#[tokio::test]
+async fn a_page_in_sqlite_is_there_after_a_restart_for_its_principal_alone() {
+    let Apps { mcp, folder, model, .. } = Apps::start(|_| {}).await;
+    let start = async || {
+        let mut store = None;
+        eventually_async("the file is closed", async || {
+            store = SqliteStore::open(&folder.path().join("threads.db")).await.ok();
+            store.is_some()
+        })
+        .await;
+        let keys = [ApiKey::from_secret("ada", "open sesame"), ApiKey::from_secret("eve", "let me in")];
+        let agent = LlmAgent::new(model.clone()).tools(Toolbox::new().source(mcp.server.clone()));
+        Running::start(Server::new().agent("a", agent).api_keys(keys).store(Arc::new(store.unwrap()))).await
+    };
+    let server = start().await;
+    let asked = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
+    let response = server.post("/send-message").bearer_auth("open sesame").json(&asked).send().await.unwrap();
+    let events = events(&response.text().await.unwrap());
+    drop(server);
+    let server = start().await;
+    let read = async |secret: &str| {
+        server.client.get(server.url("/threads/t/messages")).bearer_auth(secret).send().await.unwrap()
+    };
+    let thread: Value = read("open sesame").await.json().await.unwrap();
+    let mut kept = thread["messages"].as_array().unwrap().iter();
+    let page = kept.find(|message| message["activityType"] == "mcp-apps").unwrap();
+    let shown = events.iter().find(|event| event["type"] == "ACTIVITY_SNAPSHOT").unwrap();
+    assert_eq!(page["content"], shown["content"]);
+    assert_eq!(read("let me in").await.status(), 404);
 }
 
 #[tokio::test]
