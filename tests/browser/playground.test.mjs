@@ -147,6 +147,24 @@ test("a surface is a tree of its components, with their data", async () => {
   ]);
 });
 
+test("the result of a tool with a page is shown as text, also one with parts that are none", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "agui-page-"));
+  const script = join(folder, "page.toml");
+  const content = '{ result = { content = [{ type = "text", text = "Sunny in Oslo" }, "no part"] }, resourceUri = "ui://weather" }';
+  await writeFile(script, `[[reply]]\nplay = [{ activity = "mcp-apps", content = ${content} }, { text = "There it is." }]\n`);
+  const agent = { AGUI_AGENTS__DEMO__KIND: "script", AGUI_AGENTS__DEMO__SCRIPT: script };
+  const server = await startServer({ variables: { AGUI_DEFAULT_AGENT: "demo", ...agent } });
+  try {
+    const page = await open({ url: server.url });
+    await ask(page, "weather", "There it is.");
+    await shows(page, "Sunny in Oslo");
+    await shows(page, "The tool has the page ui://weather, which the playground does not run.");
+  } finally {
+    await server.stop();
+    await rm(folder, { recursive: true });
+  }
+});
+
 test("Markdown is rendered, HTML stays text, and nothing is loaded from elsewhere", async () => {
   const page = await open();
   const requests = [];

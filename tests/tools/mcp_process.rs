@@ -54,3 +54,24 @@ async fn checking_a_configuration_starts_no_mcp_server() {
     assert_eq!(processes(&word), [0; 0]);
     assert!(!folder.path().join("record").exists());
 }
+
+#[tokio::test]
+async fn a_check_online_names_the_tools_of_mcp_servers_with_their_pages_and_those_that_are_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = serde_json::json!(["node", fake_script(), "apps", folder.path().join("record")]);
+    let config = folder.path().join("my.toml");
+    let check = async |text: String| {
+        std::fs::write(&config, text).unwrap();
+        let command = Command::new(env!("CARGO_BIN_EXE_agui-server")).args(["check", "--online"]).arg(&config).output();
+        let output = tokio::time::timeout(TEST_TIMEOUT, command).await.unwrap().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = check(format!("[mcp.weather]\ncommand = {command}\napps = true\n")).await;
+    assert_eq!(code, Some(0), "{said}");
+    let line = said.lines().find(|line| line.starts_with("mcp:weather: ")).unwrap();
+    assert!(line.contains("show (page ui://weather)") && line.contains("(only for pages)"), "{line}");
+    let (code, said) = check(format!("[mcp.a]\ncommand = [\"/is/not/there\"]\n[mcp.b]\ncommand = {command}\n")).await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("mcp:a: not connected: "), "{said}");
+    assert!(said.contains("show (page ui://weather, not shown without `apps = true`)"), "{said}");
+}

@@ -176,16 +176,24 @@ function Content({ message }) {
     return (
       <div class="activity">
         <strong>{message.activityType}</strong>
-        {Array.isArray(message.content.a2ui_operations) ? (
-          <Surface operations={message.content.a2ui_operations} />
-        ) : (
-          <Tree value={message.content} />
-        )}
+        <ActivityContent message={message} />
       </div>
     );
   }
   if (message.role === "user") return contentParts(message.content).map((part) => <Part part={part} />);
   return <Markdown text={textOf(message.content)} />;
+}
+
+function ActivityContent({ message: { activityType, content } }) {
+  if (Array.isArray(content.a2ui_operations)) return <Surface operations={content.a2ui_operations} />;
+  if (activityType !== "mcp-apps") return <Tree value={content} />;
+  const parts = Array.isArray(content.result?.content) ? content.result.content : [];
+  return (
+    <>
+      <p class="plain">{textOf(parts.filter((part) => typeof part?.text === "string"))}</p>
+      <p class="note">{t("pageNotShown", content.resourceUri)}</p>
+    </>
+  );
 }
 
 function Part({ part }) {

@@ -119,6 +119,9 @@ pub(super) struct CheckArguments {
     /// The configuration file, as with --config
     #[arg(value_name = "FILE", conflicts_with = "config")]
     pub(super) file: Option<PathBuf>,
+    /// Also connects to the MCP servers, and names their tools and the pages that these show
+    #[arg(long)]
+    pub(super) online: bool,
     #[command(flatten)]
     pub(super) options: CommandOptions,
 }

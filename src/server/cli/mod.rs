@@ -3,6 +3,7 @@
 
 mod arguments;
 mod chat;
+mod check;
 mod erase;
 mod export;
 mod health;
@@ -23,9 +24,9 @@ use clap::Parser as _;
 use tokio::net::TcpListener;
 
 use self::{
-    arguments::{CheckArguments, Cli, Command, CommandOptions},
+    arguments::{Cli, Command},
     load::load,
-    output::{print_error, print_line, print_warning},
+    output::print_error,
 };
 use crate::{
     observe::telemetry::export as telemetry_export,
@@ -46,7 +47,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     // The code of an error, and whether the command succeeded.
     let (code, result) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
-        Command::Check(arguments) => (EXIT_MISCONFIGURED, check(arguments).map(|()| true)),
+        Command::Check(arguments) => (EXIT_MISCONFIGURED, check::check(arguments)),
         Command::Schema => (1, io::stdout().write_all(JSON_SCHEMA.as_bytes()).map(|()| true).map_err(Into::into)),
         Command::Health(options) => (1, health::check_health(options).map(|()| true)),
         Command::Test(arguments) => (EXIT_MISCONFIGURED, block_on(recording_tests::run_tests(arguments))),
@@ -70,14 +71,6 @@ pub fn run() -> ExitCode {
 
 fn block_on<T>(command: impl Future<Output = Result<T, Box<dyn Error>>>) -> Result<T, Box<dyn Error>> {
     tokio::runtime::Runtime::new()?.block_on(command)
-}
-
-fn check(CheckArguments { file, options }: CheckArguments) -> Result<(), Box<dyn Error>> {
-    let (loaded, warnings) = load(CommandOptions { config: options.config.or(file), ..options })?;
-    warnings.iter().for_each(|warning| print_warning(warning));
-    let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
-    Ok(())
 }
 
 fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {

@@ -14,7 +14,7 @@ mod server_tools;
 pub(super) mod store;
 mod tools;
 
-pub(super) use self::{agents::BuiltAgents, server_tools::ServerTools};
+pub(super) use self::{agents::BuiltAgents, server_tools::ServerTools, tools::build_tools};
 use self::{
     agents::{NamedAgents, build_agents},
     models::RustModels,

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Builds the tools and MCP servers that a configuration names, beside the built-in tools.
-pub(super) fn build_tools(config: &Config, origin: &Origin) -> Result<ToolRegistry, ConfigError> {
+pub(in crate::server) fn build_tools(config: &Config, origin: &Origin) -> Result<ToolRegistry, ConfigError> {
     let mut registry = ToolRegistry::new();
     for (name, options) in &config.tools {
         let table = ["tools", name];

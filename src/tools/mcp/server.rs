@@ -99,6 +99,15 @@ impl McpServer {
         }
     }
 
+    /// Connects once, and stops. Returns the tools, each with its page; or why the server is not connected.
+    pub(crate) async fn probe(&self) -> Result<Vec<String>, String> {
+        self.ready().await;
+        let connected = self.caller.client.lock().as_ref().map(drop).map_err(Clone::clone);
+        let tools = self.tools.borrow().tools.iter().map(|tool| tool.summary()).collect();
+        self.stop().await;
+        connected.map(|()| tools)
+    }
+
     /// Returns a source of a single tool, by the name that the server gives it.
     pub fn single_tool(server: &Arc<Self>, tool: &str) -> Arc<dyn ToolSource> {
         let app_tool = tool.to_owned();
