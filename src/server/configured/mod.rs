@@ -14,7 +14,9 @@ mod server_tools;
 pub(super) mod store;
 mod tools;
 
-pub(super) use self::{agents::BuiltAgents, server_tools::ServerTools, tools::build_tools};
+#[cfg(feature = "cli")]
+pub(super) use self::tools::build_tools;
+pub(super) use self::{agents::BuiltAgents, server_tools::ServerTools};
 use self::{
     agents::{NamedAgents, build_agents},
     models::RustModels,

@@ -100,6 +100,7 @@ impl McpServer {
     }
 
     /// Connects once, and stops. Returns the tools, each with its page; or why the server is not connected.
+    #[cfg(feature = "cli")]
     pub(crate) async fn probe(&self) -> Result<Vec<String>, String> {
         self.ready().await;
         let connected = self.caller.client.lock().as_ref().map(drop).map_err(Clone::clone);

@@ -69,6 +69,7 @@ impl McpTool {
     }
 
     /// Returns the name, with what the tool shows and whom it is for.
+    #[cfg(feature = "cli")]
     pub(super) fn summary(&self) -> String {
         let ToolUi { resource_uri, is_for_model, .. } = &self.ui;
         let page = resource_uri.as_ref().map(|uri| match self.caller.options.apps {
