@@ -8,12 +8,11 @@ use agui_server::{
     auth::ApiKey,
     llm::{BlockStart, LlmAgent, Model, ModelEvent, ModelRequest, ModelStream, StopReason},
     options::CopilotKitOptions,
-    store::SqliteStore,
 };
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
-use crate::running::{Running, events, eventually_async};
+use crate::running::{Running, events, reopened};
 
 /// Gives its answers in order, each a call of a tool or a text, and keeps the requests.
 #[derive(Clone, Default)]
@@ -189,15 +188,9 @@ async fn a_surface_and_html_in_sqlite_are_there_after_a_restart_for_their_princi
     let html = json!({ "html": "<p>Hello</p>" }).to_string();
     let model = Drawing::of([("render_a2ui", list(COMPONENTS, &people())), ("generateSandboxedUi", html)]);
     let start = async || {
-        let mut store = None;
-        eventually_async("the file is closed", async || {
-            store = SqliteStore::open(&folder.path().join("threads.db")).await.ok();
-            store.is_some()
-        })
-        .await;
         let keys = [ApiKey::from_secret("ada", "open sesame"), ApiKey::from_secret("eve", "let me in")];
         let server = Server::new().agent("a", LlmAgent::new(model.clone())).api_keys(keys);
-        Running::start(server.store(Arc::new(store.unwrap()))).await
+        Running::start(server.store(reopened(folder.path()).await)).await
     };
     let server = start().await;
     let run = async |server: &Running, secret: &str, input: &Value| {

@@ -19,6 +19,7 @@ use agui_server::{
     Server,
     agent::{EventStream, RunContext, emit::TextMessage, event_stream},
     protocol::RunAgentInput,
+    store::SqliteStore,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -139,6 +140,17 @@ pub async fn eventually_async(what: &str, mut test: impl AsyncFnMut() -> bool) {
         assert!(tokio::time::Instant::now() < deadline, "not reached in {TEST_TIMEOUT:?}: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Opens the SQLite file in a folder, as soon as the server that had it has closed it.
+pub async fn reopened(folder: &std::path::Path) -> Arc<SqliteStore> {
+    let mut store = None;
+    eventually_async("the file is closed", async || {
+        store = SqliteStore::open(&folder.join("threads.db")).await.ok();
+        store.is_some()
+    })
+    .await;
+    Arc::new(store.unwrap())
 }
 
 /// A counter that clones share.

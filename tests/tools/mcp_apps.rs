@@ -9,14 +9,13 @@ use agui_server::{
     Server,
     auth::ApiKey,
     llm::{BlockStart, LlmAgent, Model, ModelEvent, ModelRequest, ModelStream, StopReason},
-    store::SqliteStore,
     tools::{ApprovalRule, Toolbox, mcp::McpServer, mcp::McpServerOptions},
 };
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use crate::{
-    running::{Running, events, eventually_async, read_until},
+    running::{Running, events, read_until, reopened},
     support::{McpFixture, fake_script},
 };
 
@@ -131,15 +130,9 @@ async fn the_page_of_a_tool_is_shown_after_the_result() {
 async fn a_page_in_sqlite_is_there_after_a_restart_for_its_principal_alone() {
     let Apps { mcp, folder, model, .. } = Apps::start(|_| {}).await;
     let start = async || {
-        let mut store = None;
-        eventually_async("the file is closed", async || {
-            store = SqliteStore::open(&folder.path().join("threads.db")).await.ok();
-            store.is_some()
-        })
-        .await;
         let keys = [ApiKey::from_secret("ada", "open sesame"), ApiKey::from_secret("eve", "let me in")];
         let agent = LlmAgent::new(model.clone()).tools(Toolbox::new().source(mcp.server.clone()));
-        Running::start(Server::new().agent("a", agent).api_keys(keys).store(Arc::new(store.unwrap()))).await
+        Running::start(Server::new().agent("a", agent).api_keys(keys).store(reopened(folder.path()).await)).await
     };
     let server = start().await;
     let asked = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
