@@ -202,9 +202,10 @@ impl Runs {
     pub(crate) fn current_metrics(&self) -> &Metrics {
         let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let metrics = &self.metrics.runs;
-        metrics.active.set(as_gauge(self.live_runs()));
+        let waiting = self.threads.as_ref().map_or(0, |threads| threads.queue.waiting());
+        metrics.active.set(as_gauge(self.live_runs().saturating_sub(waiting)));
+        metrics.waiting.set(as_gauge(waiting));
         if let Some(threads) = &self.threads {
-            metrics.waiting.set(as_gauge(threads.queue.waiting()));
             let free = threads.detached.available_permits();
             metrics.detached.set(as_gauge(threads.options.max_detached.saturating_sub(free)));
             metrics.thread_event_readers.set(as_gauge(threads.events.readers.readers()));
