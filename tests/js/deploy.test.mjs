@@ -87,7 +87,7 @@ test("the servers in compose.yaml get the keys of providers from the shell", () 
 });
 
 test("nginx in compose.yaml forwards to the replicas by their names and port", () => {
-  const upstreams = [...read("deploy/nginx.conf").matchAll(/^ {4}server (.*);$/gm)].map(([, address]) => address);
+  const upstreams = [...read("deploy/nginx.conf").matchAll(/^ {4}server (\S+) max_fails=0;$/gm)].map(([, address]) => address);
   const replicas = servicesOf("replicas").filter((name) => name.startsWith("replica-"));
   const expected = replicas.map((name) => `${name}:8080`);
   assert.deepEqual(upstreams, [...expected, ...expected], "for runs, and for the sockets of lists");
