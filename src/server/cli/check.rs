@@ -4,20 +4,19 @@ use std::error::Error;
 
 use super::{
     arguments::{CheckArguments, CommandOptions},
-    block_on,
     load::load,
     output::{print_line, print_warning},
     printable::printable_line,
 };
-use crate::server::{configured::build_tools, options::Loaded};
+use crate::server::{configured::tools::build_tools, options::Loaded};
 
 /// Returns `false` if an MCP server cannot be connected to.
-pub(super) fn check(CheckArguments { file, online, options }: CheckArguments) -> Result<bool, Box<dyn Error>> {
+pub(super) async fn check(CheckArguments { file, online, options }: CheckArguments) -> Result<bool, Box<dyn Error>> {
     let (loaded, warnings) = load(CommandOptions { config: options.config.or(file), ..options })?;
     warnings.iter().for_each(|warning| print_warning(warning));
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
-    if online { block_on(check_mcp_servers(&loaded)) } else { Ok(true) }
+    if online { check_mcp_servers(&loaded).await } else { Ok(true) }
 }
 
 async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {

@@ -47,7 +47,7 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     // The code of an error, and whether the command succeeded.
     let (code, result) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
-        Command::Check(arguments) => (EXIT_MISCONFIGURED, check::check(arguments)),
+        Command::Check(arguments) => (EXIT_MISCONFIGURED, block_on(check::check(arguments))),
         Command::Schema => (1, io::stdout().write_all(JSON_SCHEMA.as_bytes()).map(|()| true).map_err(Into::into)),
         Command::Health(options) => (1, health::check_health(options).map(|()| true)),
         Command::Test(arguments) => (EXIT_MISCONFIGURED, block_on(recording_tests::run_tests(arguments))),

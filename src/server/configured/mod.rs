@@ -12,10 +12,8 @@ mod models;
 pub(super) mod options;
 mod server_tools;
 pub(super) mod store;
-mod tools;
+pub(super) mod tools;
 
-#[cfg(feature = "cli")]
-pub(super) use self::tools::build_tools;
 pub(super) use self::{agents::BuiltAgents, server_tools::ServerTools};
 use self::{
     agents::{NamedAgents, build_agents},

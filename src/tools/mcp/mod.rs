@@ -24,6 +24,8 @@ mod in_flight;
 mod listing;
 mod oauth;
 mod options;
+#[cfg(feature = "cli")]
+mod probe;
 mod process;
 mod result;
 mod server;

@@ -35,9 +35,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// An MCP server. It is connected by [`start`](Self::start) or its first use; dropping it ends its process.
 pub struct McpServer {
-    caller: Arc<McpCaller>,
+    pub(super) caller: Arc<McpCaller>,
     transport: Arc<McpTransport>,
-    tools: Arc<watch::Sender<ToolList>>,
+    pub(super) tools: Arc<watch::Sender<ToolList>>,
     task: Mutex<Option<SupervisorTask>>,
 }
 
@@ -97,16 +97,6 @@ impl McpServer {
             }
             *self.caller.client.lock() = Err(STOPPED.to_owned());
         }
-    }
-
-    /// Connects once, and stops. Returns the tools, each with its page; or why the server is not connected.
-    #[cfg(feature = "cli")]
-    pub(crate) async fn probe(&self) -> Result<Vec<String>, String> {
-        self.ready().await;
-        let connected = self.caller.client.lock().as_ref().map(drop).map_err(Clone::clone);
-        let tools = self.tools.borrow().tools.iter().map(|tool| tool.summary()).collect();
-        self.stop().await;
-        connected.map(|()| tools)
     }
 
     /// Returns a source of a single tool, by the name that the server gives it.

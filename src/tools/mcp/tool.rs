@@ -67,19 +67,6 @@ impl McpTool {
             caller: caller.clone(),
         })
     }
-
-    /// Returns the name, with what the tool shows and whom it is for.
-    #[cfg(feature = "cli")]
-    pub(super) fn summary(&self) -> String {
-        let ToolUi { resource_uri, is_for_model, .. } = &self.ui;
-        let page = resource_uri.as_ref().map(|uri| match self.caller.options.apps {
-            true => format!("page {uri}"),
-            false => format!("page {uri}, not shown without `apps = true`"),
-        });
-        let notes = page.into_iter().chain((!is_for_model).then(|| "only for pages".to_owned()));
-        let notes = notes.collect::<Vec<_>>().join(", ");
-        if notes.is_empty() { self.spec.name.clone() } else { format!("{} ({notes})", self.spec.name) }
-    }
 }
 
 /// Returns whether a call needs approval; `key` is the name in `approval_of`.
