@@ -78,19 +78,17 @@ impl Runs {
         let Some(taken) = take_over.await? else { return Ok(true) };
         threads.metrics.runs.leases_taken_over.inc();
         tracing::info!(thread = ?key.id, run = ?run_id, from = %lease.holder, to = %threads.holder, "took over a lost run");
-        match continuable {
-            Continuable::Yes(run) => {
-                if let Err(error) = self.continue_run(threads, key, taken.clone(), *run).await {
-                    // Otherwise it would be closed as a run that this server has lost.
-                    if let Some(shared) = threads.store.shared() {
-                        shared.release(&taken).await?;
-                    }
-                    return Err(error);
-                }
-            }
-            _ => threads.close_lost(key, run_id, &taken).await?,
+        let recovered = match continuable {
+            Continuable::Yes(run) => self.continue_run(threads, key, taken.clone(), *run).await,
+            _ => threads.close_lost(key, run_id, &taken).await,
+        };
+        // Otherwise the run would be closed as one that this server has lost.
+        if recovered.is_err()
+            && let Some(shared) = threads.store.shared()
+        {
+            shared.release(&taken).await?;
         }
-        Ok(true)
+        recovered.map(|()| true)
     }
 
     /// Takes a slot for a lost run before its lease is taken.

@@ -8,6 +8,7 @@ use std::{
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
 use tempfile::tempdir;
 
 use super::{
@@ -385,6 +386,35 @@ async fn another_server_goes_on_with_the_run_of_a_stopped_one_at_once() {
 }
 
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
+
+const FAIL_FIRST_ATTEMPT: &str = "
+    CREATE SEQUENCE attempts;
+    CREATE FUNCTION fail_first() RETURNS trigger AS $$ BEGIN
+        IF nextval('attempts') = 1 THEN RAISE 'the first attempt fails'; END IF;
+        RETURN NEW;
+    END $$ LANGUAGE plpgsql;
+    CREATE TRIGGER fail_first BEFORE INSERT ON agui_events FOR EACH ROW
+        WHEN (NEW.body LIKE '%run_continued%') EXECUTE FUNCTION fail_first()";
+
+#[tokio::test]
+async fn a_run_that_could_not_go_on_at_once_goes_on_with_the_next_attempt() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let url = postgres.database("second_attempt").await;
+    let [a, b] = [(); 2].map(|()| Replica::start(&[("AGUI_STORE__URL", &url), ("AGUI_SERVER__DRAIN_SECS", "0")]));
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    sqlx::raw_sql(FAIL_FIRST_ATTEMPT).execute(&mut connection).await.unwrap();
+    let mut started = a.run(&ask_detached("r", "count to 20")).await;
+    started.take(5).await;
+    drop(started);
+    terminate(a);
+    let log = b.follow("r", 0).await.rest().await;
+    assert_eq!(log.last().unwrap().name(), "RUN_FINISHED", "{}", log.last().unwrap().event);
+    assert_eq!(continued(&log).len(), 1);
+    assert_eq!(folded(&log), [counted(20)]);
+    b.process.signal("-TERM");
+    let (_, log) = b.end();
+    assert!(log.contains("a lost run could not be taken over"), "{log}");
+}
 
 /// Reads a chat through the proxy as a page does, which reconnects when its connection breaks. Returns all events.
 async fn read_chat(proxy: &Endpoint, thread: &str) -> Vec<Received> {
