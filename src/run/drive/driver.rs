@@ -170,11 +170,6 @@ impl Run {
         })
     }
 
-    /// Returns `true` when the server stops, for a run with a journal.
-    pub(crate) fn must_be_handed_over(&self) -> bool {
-        self.cx.is_journaled() && self.control.requested() == Some(Stop::Shutdown)
-    }
-
     /// Drops the run, and returns its slot, with which it counts as running until its end is stored.
     pub(crate) fn into_slot(mut self) -> Option<Slot> {
         self.slot.take()
@@ -191,7 +186,7 @@ impl Run {
                 if matches!(self.stage, RunStage::Opened(..))
                     && let Some(stop) = self.control.requested()
                 {
-                    return self.stop(stop, cx, sink);
+                    return self.stop(stop, sink);
                 }
                 match self.advance_stage(sink) {
                     Some(progress) => return Poll::Ready(progress),
@@ -199,7 +194,7 @@ impl Run {
                 }
             };
             if let Some(stop) = self.control.requested() {
-                return self.stop(stop, cx, sink);
+                return self.stop(stop, sink);
             }
             let polled = catch_unwind(AssertUnwindSafe(|| drawn.events.poll_next_unpin(cx)));
             let ending = match polled {
@@ -291,11 +286,10 @@ impl Run {
         Poll::Ready(Progress::Moved)
     }
 
-    /// A run that goes on in another process has no end in this one.
-    fn stop(&mut self, stop: Stop, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        if self.must_be_handed_over() {
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
+    /// A run with a journal goes on in another process: a shutdown leaves it without a terminal event, to be handed over.
+    fn stop(&mut self, stop: Stop, sink: &mut impl EventSink) -> Poll<Progress> {
+        if stop == Stop::Shutdown && self.cx.is_journaled() {
+            return Poll::Ready(Progress::Ended);
         }
         self.end(stop.into(), sink)
     }
@@ -305,7 +299,7 @@ impl Run {
         let same_task = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if !same_task {
             if let Some(stop) = self.control.poll_requested(cx) {
-                return self.stop(stop, cx, sink);
+                return self.stop(stop, sink);
             }
             self.waker = Some(cx.waker().clone());
         }

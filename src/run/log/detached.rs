@@ -8,22 +8,16 @@ use std::{
 
 use super::{LiveLog, LogEnd, LogSink};
 use crate::run::{
-    drive::control::Stop,
-    persist::transcribed_run::{TranscribedRun, TranscribedStep},
+    drive::{control::Stop, progress::Progress},
+    persist::transcribed_run::TranscribedRun,
 };
-use crate::store::StoreError;
+use crate::{protocol::Event, store::StoreError};
 
 const MAX_EVENTS_PER_POLL: usize = 128;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Driven {
-    ToItsEnd,
-    UntilShutdown,
-}
-
 pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
     let threads = transcribed.threads().clone();
-    let driven = poll_fn(|cx| {
+    poll_fn(|cx| {
         let polled = poll_events(&mut transcribed, &log, cx);
         if log.has_pending() {
             threads.log_writer.schedule(&log);
@@ -31,17 +25,16 @@ pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
         polled
     })
     .await;
-    match driven {
-        Driven::ToItsEnd => store_end(transcribed, &log).await,
-        Driven::UntilShutdown => hand_over(transcribed, &log).await,
+    match transcribed.terminal().cloned() {
+        Some(terminal) => store_end(transcribed, &terminal, &log).await,
+        None => hand_over(transcribed, &log).await,
     }
 }
 
-async fn store_end(transcribed: TranscribedRun, log: &LiveLog) {
+async fn store_end(transcribed: TranscribedRun, terminal: &Event, log: &LiveLog) {
     let ended = log.millis();
     let is_written = poll_fn(|cx| log.poll_written(cx)).await;
-    let Some(terminal) = transcribed.terminal().cloned() else { return };
-    let last = log.terminal_batch(&terminal, ended);
+    let last = log.terminal_batch(terminal, ended);
     // Stored after all events before it: otherwise the process that takes the run over closes the log.
     let result =
         if is_written { transcribed.commit(false, Some(last.clone())).await } else { Err(StoreError::LeaseLost) };
@@ -74,21 +67,18 @@ async fn hand_over(mut transcribed: TranscribedRun, log: &Arc<LiveLog>) {
     log.end(LogEnd::HandedOver);
 }
 
-fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Context<'_>) -> Poll<Driven> {
+fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Context<'_>) -> Poll<()> {
     // Events of one poll have the same time, because to read the clock for each of them costs more than to store it.
     let time = log.millis();
     for _ in 0..MAX_EVENTS_PER_POLL {
-        if transcribed.run().must_be_handed_over() {
-            return Poll::Ready(Driven::UntilShutdown);
-        }
         if let Some(stop) = ready!(log.poll_room(cx)) {
             transcribed.stop(stop);
         }
-        match ready!(transcribed.poll_step(cx, &mut LogSink { log, time })) {
-            TranscribedStep::Terminal => return Poll::Ready(Driven::ToItsEnd),
+        match ready!(transcribed.poll_progress(cx, &mut LogSink { log, time })) {
+            Progress::Ended => return Poll::Ready(()),
             // Its clients follow the log, so there is no response to break.
-            TranscribedStep::Cut => transcribed.stop(Stop::Cancel),
-            TranscribedStep::Moved | TranscribedStep::Heartbeat => {}
+            Progress::Cut => transcribed.stop(Stop::Cancel),
+            Progress::Moved | Progress::Heartbeat => {}
         }
     }
     cx.waker().wake_by_ref();

@@ -12,7 +12,7 @@ use std::{
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio::time::{Sleep, sleep};
 
-use super::transcribed_run::{TranscribedRun, TranscribedStep};
+use super::transcribed_run::TranscribedRun;
 use crate::run::{
     drive::{
         control::Stop,
@@ -122,12 +122,9 @@ impl Drive for StoredRun {
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         if let StoredStage::Running(transcribed) = &mut self.stage {
-            match transcribed.poll_step(cx, sink) {
-                Poll::Ready(TranscribedStep::Terminal) => {}
-                Poll::Ready(TranscribedStep::Moved) => return Poll::Ready(Progress::Moved),
-                Poll::Ready(TranscribedStep::Cut) => return Poll::Ready(Progress::Cut),
-                Poll::Ready(TranscribedStep::Heartbeat) => return Poll::Ready(Progress::Heartbeat),
-                Poll::Pending => return Poll::Pending,
+            match transcribed.poll_progress(cx, sink) {
+                Poll::Ready(Progress::Ended) => {}
+                polled => return polled,
             }
         }
         self.poll_end(cx, sink)
@@ -174,7 +171,7 @@ async fn abandon(stage: StoredStage, run: Arc<RunRef>) {
         StoredStage::Running(mut transcribed) => {
             tracing::debug!("the client left");
             transcribed.stop(Stop::Cancel);
-            while poll_fn(|cx| transcribed.poll_step(cx, &mut DiscardSink)).await != TranscribedStep::Terminal {}
+            while poll_fn(|cx| transcribed.poll_progress(cx, &mut DiscardSink)).await != Progress::Ended {}
             let _ = transcribed.commit(false, None).await;
             false
         }

@@ -44,14 +44,6 @@ const VERSION_OF_FIRST_RUN: i64 = 1;
 /// The bytes that an event other than a delta counts at least for `max_run_bytes`: about the smallest message or call.
 const EVENT_OVERHEAD_BYTES: u64 = 100;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TranscribedStep {
-    Moved,
-    Heartbeat,
-    Terminal,
-    Cut,
-}
-
 pub(crate) struct TranscribedRun {
     transcription: Transcription,
     run: Box<Run>,
@@ -130,21 +122,18 @@ impl TranscribedRun {
         self.run.hand_over();
     }
 
-    pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<TranscribedStep> {
+    /// Has ended as soon as it has the terminal event, which it keeps.
+    pub(crate) fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         let mut sink = TranscriptSink { transcription: &mut self.transcription, sink, is_terminal: false };
         let progress = ready!(self.run.poll_progress(cx, &mut sink));
-        let is_terminal = sink.is_terminal || progress == Progress::Ended;
+        let has_ended = sink.is_terminal;
         if self.transcription.is_too_long {
             self.stop(Stop::TooLong);
         }
-        Poll::Ready(match progress {
-            Progress::Heartbeat => TranscribedStep::Heartbeat,
-            Progress::Cut => TranscribedStep::Cut,
-            _ if is_terminal => TranscribedStep::Terminal,
-            _ => TranscribedStep::Moved,
-        })
+        Poll::Ready(if has_ended { Progress::Ended } else { progress })
     }
 
+    /// Returns the terminal event. A run that has ended without one is to be handed over.
     pub(crate) fn terminal(&self) -> Option<&Event> {
         self.transcription.terminal.as_deref()
     }
