@@ -21,7 +21,7 @@ pub use context::{Forwarded, RunContext, RunIdentity};
 pub(crate) use context::{InputRules, RunJournal};
 pub use emitter::{ActivityHandle, Emitter, IntoPatch, ReasoningWriter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
-pub use generated::{A2ui, A2uiAgent, SurfaceHandle};
+pub use generated::{A2ui, A2uiAgent};
 pub use journal::Continuation;
 pub(crate) use journal::Journal;
 

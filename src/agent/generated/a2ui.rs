@@ -188,7 +188,7 @@ pub(crate) fn tool() -> ToolDefinition {
     }
 }
 
-/// The mark that a run has its click: one that goes on on another server does not get it twice.
+/// The mark that a run has its click, so that it does not get it again when another server goes on with it.
 pub(super) fn click_mark() -> Value {
     json!("a2ui_click")
 }

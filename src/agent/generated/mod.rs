@@ -7,7 +7,7 @@ pub(crate) mod a2ui;
 mod a2ui_agent;
 mod arguments;
 mod components;
-mod emitted_surface;
+mod emitter;
 mod sandboxed_ui;
 mod surface;
 
@@ -17,7 +17,7 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 use serde_json::json;
 
-pub use self::{a2ui::A2ui, a2ui_agent::A2uiAgent, emitted_surface::SurfaceHandle};
+pub use self::{a2ui::A2ui, a2ui_agent::A2uiAgent};
 use self::{
     a2ui::{RENDER, RunSurfaces, add_click, click_mark},
     sandboxed_ui::SandboxedUi,

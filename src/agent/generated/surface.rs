@@ -249,8 +249,9 @@ pub(super) fn operations(id: &str, catalog: &str, components: &[Value], data: Op
     json!({ OPERATIONS: operations })
 }
 
-pub(super) fn activity_of(call: &ToolCallId) -> MessageId {
-    MessageId::from(format!("{ACTIVITY}-{call}"))
+/// `of`: the call that describes the surface, or another text that only this surface of the thread has.
+pub(super) fn activity_of(of: &str) -> MessageId {
+    MessageId::from(format!("{ACTIVITY}-{of}"))
 }
 
 pub(super) fn snapshot(activity: &MessageId, content: Value) -> Event {

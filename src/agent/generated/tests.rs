@@ -254,15 +254,17 @@ async fn configured_components_and_catalogs_go_before_those_of_the_page_and_fals
 async fn an_agent_in_rust_shows_a_surface_and_replaces_it_if_the_run_renders_surfaces() {
     let text = |text: &str| json!([{ "id": "root", "component": "Text", "text": text }]);
     let agent = crate::agent::agent_fn(move |_: RunAgentInput, out: crate::agent::Emitter| async move {
-        let Some(shown) = out.surface("s", text("one"), json!({})).await? else { return out.text("none").await };
-        shown.replace(text("two"), json!({ "n": 1 })).await?;
-        shown.replace(json!([{ "id": "a" }]), json!({})).await
+        if !out.surface("s", text("one"), json!({})).await? {
+            return out.text("none").await;
+        }
+        out.surface("s", text("two"), json!({ "n": 1 })).await?;
+        out.surface("s", json!([{ "id": "a" }]), json!({})).await.map(drop)
     });
     let played = play(agent.clone(), with_surfaces()).await;
     assert_eq!(types(&played), ["ACTIVITY_SNAPSHOT", "ACTIVITY_SNAPSHOT", "invalid_surface"]);
     assert_eq!(played[0]["messageId"], played[1]["messageId"]);
     let id = played[1]["messageId"].as_str().unwrap();
-    assert!(id.starts_with("a2ui-surface-"));
+    assert_eq!(id, "a2ui-surface-r-s");
     let surface = json!({ "surfaceId": "s", "catalogId": "https://a2ui.org/specification/v0_9/basic_catalog.json" });
     let expected = json!({ "a2ui_operations": [
         { "version": "v0.9", "createSurface": surface },

@@ -4,14 +4,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::surface::{activity_of, operations, snapshot};
-use crate::{
-    agent::{AgentError, Emitter},
-    protocol::ToolCallId,
-};
+use crate::agent::{AgentError, Emitter};
 
 impl Emitter {
     /// Shows an A2UI surface: a flat list of components, of which one has the id `root`, and the data that they read. Returns
-    /// `None` if the run renders no surfaces: answer with text then.
+    /// `false` if the run renders no surfaces: answer with text then. The same id again replaces the run's surface.
     ///
     /// A click on the surface starts a run whose `forwardedProps` have an `a2uiAction`.
     ///
@@ -31,8 +28,8 @@ impl Emitter {
     ///         { "id": "label", "component": "Text", "text": "Book" },
     ///     ]);
     ///     match out.surface("booking", components, json!({ "day": "Monday" })).await? {
-    ///         Some(_) => Ok(()),
-    ///         None => out.text("Which day?").await,
+    ///         true => Ok(()),
+    ///         false => out.text("Which day?").await,
     ///     }
     /// }
     ///
@@ -40,47 +37,27 @@ impl Emitter {
     /// ```
     ///
     /// # Errors
-    /// `invalid_surface` if the components have faults, with those that a model would be told of. Nothing is shown then.
+    /// `invalid_surface` if the components have faults, with those that a model would be told of. What was shown stays.
     pub async fn surface(
         &self,
-        id: impl Into<String>,
+        id: &str,
         components: impl Serialize,
         data: impl Serialize,
-    ) -> Result<Option<SurfaceHandle>, AgentError> {
-        if self.context().surfaces().is_none() {
-            return Ok(None);
-        }
-        let surface = SurfaceHandle { out: self.clone(), activity: ToolCallId::random(), id: id.into() };
-        surface.replace(components, data).await?;
-        Ok(Some(surface))
-    }
-}
-
-/// A surface that is shown.
-#[derive(Debug)]
-pub struct SurfaceHandle {
-    out: Emitter,
-    /// The part of the activity's id that the surfaces of models have from their calls.
-    activity: ToolCallId,
-    id: String,
-}
-
-impl SurfaceHandle {
-    /// Replaces the components and the data.
-    ///
-    /// # Errors
-    /// Those of [`Emitter::surface`]. The surface stays as it was.
-    pub async fn replace(&self, components: impl Serialize, data: impl Serialize) -> Result<(), AgentError> {
-        let Some(run) = self.out.context().surfaces() else { return Ok(()) };
+    ) -> Result<bool, AgentError> {
+        let Some(run) = self.context().surfaces() else { return Ok(false) };
         let (components, data) = (serde_json::to_value(components)?, serde_json::to_value(data)?);
         let components = components.as_array().map_or(&[][..], Vec::as_slice);
         let faults = run.check(components, Some(&data));
         if !faults.is_empty() {
-            let message = format!("the surface {:?} has faults: {}", self.id, json!(faults));
-            return Err(AgentError::new("invalid_surface", message));
+            return Err(AgentError::new(
+                "invalid_surface",
+                format!("the surface {id:?} has faults: {}", json!(faults)),
+            ));
         }
         let data = Some(data).filter(Value::is_object);
-        let shown = operations(&self.id, run.catalog_id(None), components, data);
-        self.out.event(snapshot(&activity_of(&self.activity), shown)).await
+        let shown = operations(id, run.catalog_id(None), components, data);
+        let activity = activity_of(&format!("{}-{id}", self.context().run_id()));
+        self.event(snapshot(&activity, shown)).await?;
+        Ok(true)
     }
 }
