@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use futures::future::join_all;
+
 use super::{
     arguments::{CheckArguments, CommandOptions},
     load::load,
@@ -21,16 +23,14 @@ pub(super) async fn check(CheckArguments { file, online, options }: CheckArgumen
 
 async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
     let registry = build_tools(&loaded.config, &loaded.origin)?;
-    let mut are_connected = true;
-    for server in registry.mcp_servers() {
-        let found = server.probe().await;
-        are_connected &= found.is_ok();
+    let probed = join_all(registry.mcp_servers().map(async |server| (server.name(), server.probe().await))).await;
+    for (name, found) in &probed {
         let found = match found {
-            Ok(tools) if tools.is_empty() => "no tools".to_owned(),
-            Ok(tools) => tools.join(", "),
-            Err(reason) => format!("not connected: {reason}"),
+            Ok(tools) if tools.is_empty() => "no tools",
+            Ok(tools) => &tools.join(", "),
+            Err(reason) => &format!("not connected: {reason}"),
         };
-        print_line(&printable_line(&format!("mcp:{}: {found}", server.name())));
+        print_line(&printable_line(&format!("mcp:{name}: {found}")));
     }
-    Ok(are_connected)
+    Ok(probed.iter().all(|(_, found)| found.is_ok()))
 }
