@@ -52,9 +52,10 @@ async function servePages() {
 
 /**
  * A server, the built pages and a browser for the tests of one file. A test fails if a page writes an error to its console.
- * @param {{ config?: string, variables?: object, names?: string[], flags?: string[], examples?: boolean }} options `config`: the path of
- *   the server's configuration file; `variables`: its environment variables; `names`: further host names of this machine, for the browser alone; `flags`: further flags of Chromium;
- *   `examples`: false if the pages of examples/web are not needed
+ * @param {{ config?: string, variables?: object, names?: string[], flags?: string[], examples?: boolean }} options `config`:
+ *   the path of the server's configuration file; `variables`: its environment variables; `names`: further host names of this
+ *   machine, for the browser alone; `flags`: further flags of Chromium; `examples`: false if the pages of examples/web are
+ *   not needed
  */
 export function useBrowser({ config, variables, names = [], flags = [], examples = true } = {}) {
   const used = { problems: [] };

@@ -448,7 +448,7 @@ pub(crate) async fn restarted(server: Replica, environment: &[(&str, &str)]) -> 
     Replica::start_with(&["--listen", &address], environment)
 }
 
-/// `AGUI_TEST_CHATS=200` is the measurement in docs/operations.md.
+/// `AGUI_TEST_CHATS=200`, with `--release`, is the measurement in docs/operations.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_chat_behind_nginx_is_lost_when_two_servers_are_restarted_one_after_the_other() {
     let chats = std::env::var("AGUI_TEST_CHATS").map_or(40, |text| text.parse().unwrap());
