@@ -38,7 +38,7 @@ async function open({ url = used.server.url, prepare = () => {}, ...settings } =
   });
   const page = await used.newPage(context);
   used.opened.push(page);
-  prepare(page);
+  await prepare(page);
   await page.goto(`${url}/playground`);
   return page;
 }
