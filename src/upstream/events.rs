@@ -17,7 +17,7 @@ use std::{
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, future, stream::BoxStream};
 use reqwest::Response;
-use sse_stream::SseByteStream;
+use sse_stream::{Sse, SseByteStream};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::{
@@ -86,6 +86,32 @@ pub fn provider_events(response: Response, limits: StreamLimits) -> ServerEvents
 const CUT_OFF_ID: &str = "agui-server: the stream ended here";
 
 fn parse(bytes: BoxStream<'static, Result<Bytes, BodyError>>, limits: StreamLimits) -> ServerEvents {
+    let with_data = parse_raw(bytes, limits).filter_map(|event| {
+        future::ready(match event {
+            Ok(event) => event.data.map(|data| {
+                let is_cut_off = event.id.as_deref() == Some(CUT_OFF_ID);
+                Ok(ServerEvent { name: event.event, id: event.id.filter(|_| !is_cut_off), data, is_cut_off })
+            }),
+            Err(error) => Some(Err(error)),
+        })
+    });
+    with_data.boxed()
+}
+
+/// Reads the events of a response with all their fields, also those without data. An event that the end of the stream
+/// cuts off is left out.
+pub(crate) fn raw_events(
+    response: Response,
+    limits: StreamLimits,
+) -> impl Stream<Item = Result<Sse, StreamError>> + Send + 'static {
+    parse_raw(pieces(response), limits)
+        .filter(|event| future::ready(!matches!(event, Ok(event) if event.id.as_deref() == Some(CUT_OFF_ID))))
+}
+
+fn parse_raw(
+    bytes: BoxStream<'static, Result<Bytes, BodyError>>,
+    limits: StreamLimits,
+) -> impl Stream<Item = Result<Sse, StreamError>> + Send + 'static {
     let silence = Box::pin(sleep(limits.idle_timeout));
     let is_over = Arc::new(AtomicBool::new(false));
     let limited = LimitedBytes {
@@ -98,23 +124,16 @@ fn parse(bytes: BoxStream<'static, Result<Bytes, BodyError>>, limits: StreamLimi
         ended: false,
         is_over: is_over.clone(),
     };
-    let events = SseByteStream::new(limited).filter_map(move |event| {
-        future::ready(match event {
-            Ok(event) => event.data.map(|data| {
-                let is_cut_off = event.id.as_deref() == Some(CUT_OFF_ID);
-                Ok(ServerEvent { name: event.event, id: event.id.filter(|_| !is_cut_off), data, is_cut_off })
-            }),
-            Err(sse_stream::Error::Body(fault)) => Some(Err(match fault.downcast::<StreamError>() {
+    SseByteStream::new(limited).map(move |event| {
+        event.map_err(|error| match error {
+            sse_stream::Error::Body(fault) => match fault.downcast::<StreamError>() {
                 Ok(fault) => *fault,
                 Err(other) => StreamError::Broken(other),
-            })),
-            Err(_) if is_over.load(Ordering::Relaxed) => {
-                Some(Err(StreamError::Broken("the stream ended within a character".into())))
-            }
-            Err(_) => Some(Err(StreamError::NotUtf8)),
+            },
+            _ if is_over.load(Ordering::Relaxed) => StreamError::Broken("the stream ended within a character".into()),
+            _ => StreamError::NotUtf8,
         })
-    });
-    events.boxed()
+    })
 }
 
 /// The bytes of a stream, within the limits. An event that the end of the stream cuts off gets an end, because some

@@ -1,5 +1,5 @@
-// An MCP server made with the official SDK, for tests/tools: node sdk-mcp.mjs stdio | http | oauth
-// Over HTTP it prints its port. With `oauth`, requests need a token of its token endpoint, and
+// An MCP server made with the official SDK, for tests/tools: node sdk-mcp.mjs stdio | http | json | oauth
+// Over HTTP it prints its port. It answers with events, with `json` in one piece. With `oauth`, requests need a token of its token endpoint, and
 // GET /record returns the requests to that endpoint; POST /revoke makes all tokens invalid.
 
 import { randomUUID } from "node:crypto";
@@ -48,6 +48,11 @@ function mcpServer() {
     }
     return text("done");
   });
+
+  server.registerTool("dense", { inputSchema: { count: z.number() } }, async ({ count }) => ({
+    ...text("x".repeat(2_000_000)),
+    structuredContent: { items: Array(count).fill({ a: 1 }) },
+  }));
 
   const resource = { title: "House rules", description: "What is allowed", mimeType: "text/markdown" };
   server.registerResource("rules", "house://rules", resource, async (uri) => ({
@@ -106,6 +111,7 @@ if (mode === "stdio") {
     if (!transport) {
       transport = new StreamableHTTPServerTransport({
         sessionIdGenerator: () => randomUUID(),
+        enableJsonResponse: mode === "json",
         onsessioninitialized: (id) => transports.set(id, transport),
       });
       await mcpServer().connect(transport);

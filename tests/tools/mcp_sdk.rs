@@ -343,3 +343,20 @@ async fn a_server_that_is_down_is_known_to_be() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_result_of_many_small_values_is_refused_and_the_connection_is_kept() {
+    for mode in ["stdio", "http", "json"] {
+        let server = SdkServer::start(if mode == "stdio" { "http" } else { mode }).await;
+        let mcp = match mode {
+            "stdio" => McpFixture::node(&sdk_script(), &["stdio"], |_| {}).ready().await,
+            _ => server.connect(|_| {}).await,
+        };
+        // 14 MB, of which the parsed form took 1.6 GB.
+        let error = error_message(mcp.call("dense", json!({ "count": 1_700_000 })).await);
+        let expected = "The MCP server `test` refuses the call: its answer has more than 100000 JSON values";
+        assert_eq!(error, expected, "{mode}");
+        let few = text(mcp.call("dense", json!({ "count": 10 })).await);
+        assert!(few.ends_with("[cut here: the result is larger than 1048576 bytes]"), "{mode}");
+    }
+}

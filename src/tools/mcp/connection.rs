@@ -1,5 +1,5 @@
 //! A connection to an MCP server: a process, or a server over HTTP. Only the files of this module that a connection
-//! consists of (`connection`, `client`, `handler`, `http_client`, `in_flight`) use the protocol library, `rmcp`, for more
+//! consists of (`connection`, `client`, `handler`, `http_client`, `dense_messages`, `in_flight`) use the protocol library, `rmcp`, for more
 //! than the types of requests and answers.
 
 use std::{sync::Arc, time::Duration};
@@ -17,6 +17,7 @@ use tokio::{
 
 use super::{
     client::McpClient,
+    dense_messages::bounded_lines,
     flood::{FloodGauge, MAX_MESSAGES, WINDOW},
     handler::ServerHandler,
     http_client::McpHttpClient,
@@ -60,7 +61,7 @@ impl McpConnection {
             McpTransport::Command { program, arguments, environment } => {
                 let (process, stdout, stdin) = ServerProcess::spawn(server, program, arguments, environment)
                     .map_err(|error| format!("{program} cannot be started: {error}"))?;
-                match handler.serve((stdout, stdin)).await {
+                match handler.serve((bounded_lines(stdout), stdin)).await {
                     Ok(service) => (service, Some(process), None),
                     Err(error) => {
                         let stderr = stderr_note(Some(&process));

@@ -16,6 +16,7 @@ mod apps;
 mod call;
 mod client;
 mod connection;
+mod dense_messages;
 mod features;
 mod flood;
 mod handler;
