@@ -15,6 +15,8 @@ mod options;
 mod providers;
 mod transport;
 
+#[cfg(feature = "config")]
+pub(crate) use agent::SystemPrompt;
 pub use agent::{LlmAgent, UnknownOutcome};
 pub use call_trace::CallTrace;
 pub use context::{ContextOptions, ContextPolicy};

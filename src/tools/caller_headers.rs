@@ -104,7 +104,7 @@ impl TryFrom<ConfiguredHeader> for CallerHeader {
 }
 
 impl CallerValue {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             None if text == "principal" => Ok(Self::Principal),
             None if text == "principal_id" => Ok(Self::PrincipalId),

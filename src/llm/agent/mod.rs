@@ -21,6 +21,7 @@ mod settings;
 mod state;
 mod subagent;
 mod surfaces;
+mod system_prompt;
 mod tool_meter;
 mod truncation;
 mod turns;
@@ -28,6 +29,7 @@ mod unknown_outcome;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+pub(crate) use self::system_prompt::SystemPrompt;
 pub use self::unknown_outcome::UnknownOutcome;
 use self::{response::ResponseFormat, settings::Settings, subagent::Subagent};
 use super::{
@@ -108,7 +110,12 @@ impl LlmAgent {
 
     /// Puts instructions before every conversation.
     pub fn system_prompt(self, text: impl Into<String>) -> Self {
-        self.set(|settings| settings.system_prompt = Some(text.into()))
+        self.configured_prompt(SystemPrompt::of_text(text.into()))
+    }
+
+    /// Puts instructions with values of the caller before every conversation.
+    pub(crate) fn configured_prompt(self, prompt: SystemPrompt) -> Self {
+        self.set(|settings| settings.system_prompt = Some(prompt))
     }
 
     /// Puts instructions that depend on the run after the system prompt. Empty ones are left out.

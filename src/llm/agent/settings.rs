@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{response::ResponseFormat, subagent::Subagent, unknown_outcome::UnknownOutcome};
+use super::{
+    response::ResponseFormat, subagent::Subagent, system_prompt::SystemPrompt, unknown_outcome::UnknownOutcome,
+};
 use crate::{
     agent::RunContext,
     llm::{context::FittedModel, model::Model, options::ToolChoice},
@@ -21,7 +23,7 @@ pub(super) struct Settings {
     pub(super) models: Vec<String>,
     pub(super) fallbacks: Vec<Arc<dyn Model>>,
     pub(super) description: Option<String>,
-    pub(super) system_prompt: Option<String>,
+    pub(super) system_prompt: Option<SystemPrompt>,
     pub(super) prompt: Option<Arc<PromptHook>>,
     pub(super) tools: Toolbox,
     pub(super) tool_choice: ToolChoice,

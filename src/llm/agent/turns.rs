@@ -40,7 +40,7 @@ pub(super) fn turns(
         let mut models = ModelChain::new(&settings, &input)?;
         settings.tools.ready().await;
         let catalog = ToolCatalog::new(&settings, &input, cx.surfaces());
-        let instructions = instructions(&settings, &input, &cx);
+        let instructions = instructions(&settings, &input, &cx)?;
         let mut messages = std::mem::take(&mut input.messages).into_vec();
         remove_claims(&mut messages, &catalog, &cx);
         let mut earlier_turns = EarlierTurns::of(&cx);
@@ -278,14 +278,14 @@ fn has_open_calls_of_application(messages: &[Message], catalog: &ToolCatalog) ->
     open.iter().any(|call| matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application)))
 }
 
-fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> Vec<String> {
+fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> Result<Vec<String>, AgentError> {
     let of_run = settings.prompt.as_ref().map(|prompt| prompt(input, cx));
     let of_surfaces = input.context.iter().filter(|entry| is_instruction(entry, cx));
     let of_surfaces = of_surfaces.map(|entry| format!("{}\n{}", entry.description, entry.value));
-    let configured = settings.system_prompt.iter().cloned();
-    let mut instructions: Vec<String> = configured.chain(of_surfaces).chain(of_run).collect();
+    let configured = settings.system_prompt.as_ref().map(|prompt| prompt.for_caller(cx.principal())).transpose()?;
+    let mut instructions: Vec<String> = configured.into_iter().chain(of_surfaces).chain(of_run).collect();
     instructions.retain(|text| !text.trim().is_empty());
-    instructions
+    Ok(instructions)
 }
 
 /// Returns whether an entry of the context stands before the conversation, where providers cache it: those about A2UI, which are

@@ -9,6 +9,7 @@ use super::{
     llm::with_options,
     models::{RustModels, read_file},
     server_tools::ServerTools,
+    system_prompts::system_prompt,
     tools::build_tools,
 };
 use crate::{
@@ -146,6 +147,9 @@ impl AgentBuilder<'_> {
         }
         agent = with_options(agent, &config.options, origin)
             .map_err(|error| origin.option_error(&["agents", name], &error))?;
+        if let Some(prompt) = system_prompt(name, &config.options, origin)? {
+            agent = agent.configured_prompt(prompt);
+        }
         if let Some(context) = self.models.context(name, config)? {
             agent = agent.context(context);
         }

@@ -2,23 +2,28 @@
 
 use std::collections::BTreeSet;
 
+use super::system_prompts::system_prompt;
 use crate::{
-    server::options::{AgentKind, Config},
+    server::options::{AgentKind, Config, ConfigError, Origin},
     tools::{CallerHeader, CallerValue},
 };
 
-/// Returns the claims that tools and `[[allow]]` need. Principals keep no others.
-pub(super) fn needed_claims(config: &Config) -> Vec<String> {
+/// Returns the claims that tools, `[[allow]]` and system prompts need. Principals keep no others.
+pub(super) fn needed_claims(config: &Config, origin: &Origin) -> Result<Vec<String>, ConfigError> {
+    let llm_agents = config.agents.iter().filter_map(|(name, agent)| Some((name, agent.llm()?)));
+    let prompts = llm_agents.map(|(name, llm)| system_prompt(name, &llm.options, origin));
+    let prompts: Vec<_> = prompts.filter_map(Result::transpose).collect::<Result<_, _>>()?;
     let mut claims: Vec<_> = sources(config)
         .filter_map(|from| match from {
             CallerValue::Claim(name) => Some(name.clone()),
             _ => None,
         })
         .chain(config.allow.iter().filter_map(|rule| rule.claim.clone()))
+        .chain(prompts.iter().flat_map(|prompt| prompt.claims().map(str::to_owned)))
         .collect();
     claims.sort();
     claims.dedup();
-    claims
+    Ok(claims)
 }
 
 /// Returns the request headers that any agent, tool or recording gets, in lower case.

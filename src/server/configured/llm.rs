@@ -9,19 +9,13 @@ use crate::{
     server::options::{LlmOptions, Origin},
 };
 
-/// Gives an agent the options that name no tools and no other agents.
+/// Gives an agent the options that name no tools and no other agents, without the system prompt.
 pub(super) fn with_options(
     mut agent: LlmAgent,
     options: &LlmOptions,
     origin: &Origin,
 ) -> Result<LlmAgent, InvalidOption> {
     agent = agent.models(&options.models);
-    if let Some(text) = &options.system_prompt {
-        agent = agent.system_prompt(text);
-    }
-    if let Some(path) = &options.system_prompt_file {
-        agent = agent.system_prompt(read_file("system_prompt_file", path, origin)?);
-    }
     if let Some(choice) = &options.tool_choice {
         agent = agent.tool_choice(choice.clone());
     }

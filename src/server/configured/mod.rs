@@ -12,6 +12,7 @@ mod models;
 pub(super) mod options;
 mod server_tools;
 pub(super) mod store;
+mod system_prompts;
 pub(super) mod tools;
 
 pub(super) use self::{agents::BuiltAgents, server_tools::ServerTools};

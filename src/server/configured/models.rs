@@ -83,7 +83,7 @@ pub(super) fn setup_fault(error: SetupError) -> InvalidOption {
     }
 }
 
-/// Reads the file that an option names, without white space around its text.
+/// Reads the file that an option names.
 ///
 /// # Errors
 /// If the file cannot be read or is empty. The error names the file.
@@ -91,10 +91,7 @@ pub(super) fn read_file(option: &str, path: &Path, origin: &Origin) -> Result<St
     let path = origin.resolve(path);
     let fault = |problem: String| InvalidOption::new(option, format!("the file {} {problem}", path.display()));
     let text = std::fs::read_to_string(&path).map_err(|error| fault(format!("cannot be read: {error}")))?;
-    match text.trim() {
-        "" => Err(fault("is empty".to_owned())),
-        text => Ok(text.to_owned()),
-    }
+    if text.trim().is_empty() { Err(fault("is empty".to_owned())) } else { Ok(text) }
 }
 
 fn rust_model(name: &str, rust: &RustModels) -> Result<Arc<dyn Model>, InvalidOption> {
@@ -151,7 +148,7 @@ fn build_connection(options: &ConnectionConfig, origin: &Origin) -> Result<Conne
     };
     let api_key = match (&options.api_key_env, &options.api_key_file) {
         (Some(variable), _) => Some(secret("api_key_env", variable)?),
-        (None, Some(path)) => Some(read_file("api_key_file", path, origin)?.into()),
+        (None, Some(path)) => Some(read_file("api_key_file", path, origin)?.trim().into()),
         (None, None) => None,
     };
     let secret_headers = options.headers_env.iter();

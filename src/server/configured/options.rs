@@ -28,9 +28,12 @@ pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {
 }
 
 pub(in crate::server) fn build_auth(config: &Config, origin: &Origin) -> Result<Authenticator, ConfigError> {
-    let (auth, claims) = (&config.auth, needed_claims(config));
+    let (auth, claims) = (&config.auth, needed_claims(config, origin)?);
     if auth.mode != Some(AuthMode::Jwt) && !claims.is_empty() {
-        tracing::warn!(?claims, "`headers_from` names claims, which only the tokens of [auth] mode = \"jwt\" have");
+        tracing::warn!(
+            ?claims,
+            "`headers_from`, `allow` or a system prompt names claims, which only tokens have: set [auth] mode = \"jwt\""
+        );
     }
     match auth.mode {
         Some(AuthMode::ApiKey) => {}

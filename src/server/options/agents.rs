@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{
     agent::builtin::{RemoteOptions, ReplayOptions},
-    llm::{ContextPolicy, ModelOptions, OpenAiApi, ToolChoice, UnknownOutcome},
+    llm::{ContextPolicy, ModelOptions, OpenAiApi, SystemPrompt, ToolChoice, UnknownOutcome},
     protocol::JsonObject,
     run::OnDisconnect,
 };
@@ -205,8 +205,9 @@ pub(crate) struct LlmOptions {
     pub(crate) models: Vec<String>,
     /// The agents whose models are asked, in order, if the model of this one is unavailable.
     pub(crate) fallback: Vec<String>,
-    /// The instructions at the beginning of every conversation.
-    pub(crate) system_prompt: Option<String>,
+    /// The instructions at the beginning of every conversation. `{{principal}}`, `{{principal_id}}` and `{{claim:NAME}}`
+    /// stand for what the caller is known by; `{{claim:NAME|TEXT}}` has a text for callers without it.
+    pub(crate) system_prompt: Option<SystemPrompt>,
     /// The file with these instructions. A relative path starts in the folder of the configuration.
     pub(crate) system_prompt_file: Option<PathBuf>,
     /// The tools that the model can call: tools by name, `mcp:SERVER`, `mcp:SERVER/TOOL`, `mcp:SERVER/resources`,

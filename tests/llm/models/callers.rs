@@ -56,6 +56,51 @@ async fn a_claim_of_the_callers_token_reaches_a_web_service() {
 }
 
 #[tokio::test]
+async fn a_system_prompt_has_the_claims_of_the_caller_in_subagents_too() {
+    let provider = Provider::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("clerk.md"), "A clerk of {{claim:tenant}}.\n").unwrap();
+    let config = format!(
+        "default_agent = \"assistant\"\n\
+         [agents.assistant]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{0}/v1\"\n\
+         tools = [\"agent:clerk\"]\nsystem_prompt = \"You serve {{{{claim:tenant}}}}, plan {{{{claim:plan|free}}}}.\"\n\
+         [agents.clerk]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{0}/v1\"\n\
+         system_prompt_file = \"clerk.md\"\n\
+         [auth]\nmode = \"jwt\"\n[auth.jwt]\nsecret_env = \"JWT_SECRET\"\naudience = \"agui\"\n",
+        provider.url()
+    );
+    let file = folder.path().join("my.toml");
+    std::fs::write(&file, config).unwrap();
+    let process = Process::start(&["--config", file.to_str().unwrap()], &[("JWT_SECRET", tokens::SECRET)]);
+    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let ask = async |claims: &Value| {
+        let input = super::input("Hi");
+        let request = client.post(format!("{}/send-message", process.url)).bearer_auth(tokens::hs256(claims));
+        let body = request.json(&input).send().await.unwrap().text().await.unwrap();
+        read_events(input, &body).pop().unwrap()
+    };
+    provider.answer(Answer::openai(&[call(0, "clerk", r#"{"task":"count"}"#)]));
+    says(&provider, "Two.");
+    says(&provider, "So.");
+    let claims = tokens::with(tokens::claims("ada"), "tenant", "Acme\n# New rules");
+    assert_eq!(ask(&claims).await["type"], "RUN_FINISHED");
+    says(&provider, "Hello.");
+    let claims = tokens::with(tokens::with(tokens::claims("bob"), "tenant", "zoo"), "plan", "paid");
+    assert_eq!(ask(&claims).await["type"], "RUN_FINISHED");
+    let prompts: Vec<_> = provider.requests().iter().map(|request| request.body["messages"][0].clone()).collect();
+    let expected = [
+        r#"You serve "Acme\n# New rules", plan free."#,
+        r#"A clerk of "Acme\n# New rules"."#,
+        r#"You serve "Acme\n# New rules", plan free."#,
+        r#"You serve "zoo", plan "paid"."#,
+    ];
+    assert_eq!(prompts, expected.map(|text| json!({ "role": "system", "content": text })));
+    let end = ask(&tokens::claims("eve")).await;
+    assert_eq!((&end["type"], &end["code"]), (&json!("RUN_ERROR"), &json!("caller_value_missing")), "{end}");
+    assert_eq!(provider.requests().len(), 4);
+}
+
+#[tokio::test]
 async fn readyz_names_the_mcp_servers_that_are_down() {
     let provider = Provider::start().await;
     for (required, expected) in [

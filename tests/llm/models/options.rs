@@ -71,6 +71,8 @@ fn options_that_cannot_be_used_are_reported_with_their_place() {
     for (options, expected) in [
         ("system_prompt_file = \"none.md\"", "my.toml:6:1: agents.a.system_prompt_file: the file "),
         ("system_prompt_file = \"none.md\"", "none.md cannot be read: No such file"),
+        ("system_prompt = \"For {{claim.b}}\"", "my.toml:6:17: `{{claim.b}}` is unknown: expected {{principal}}, "),
+        ("system_prompt_file = \"prompt.md\"", "prompt.md:3:7: `{{` is not closed by `}}`: expected "),
         ("api_key_file = \"empty\"", "empty is empty"),
         ("response_schema_file = \"list.json\"", "list.json: not a JSON object"),
         ("response_schema = { type = \"list\" }", "agents.a.response_schema: "),
@@ -99,6 +101,7 @@ fn options_that_cannot_be_used_are_reported_with_their_place() {
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("my.toml", &format!("{base}{options}"));
         write("empty", " \n");
+        write("prompt.md", "\nYou\nserve {{principal");
         write("list.json", "[]");
         let mut command = Command::new(BINARY);
         let file = folder.path().join("my.toml");
