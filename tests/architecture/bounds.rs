@@ -123,6 +123,11 @@ const TESTS: &[(&str, &str, &str)] = &[
         "tests/tools/mcp_apps.rs",
         "a_page_is_refused_what_is_not_its_own_or_too_large",
     ),
+    (
+        "messages of MCP servers",
+        "tests/tools/mcp_sdk.rs",
+        "a_result_of_many_small_values_is_refused_and_the_connection_is_kept",
+    ),
     ("results of MCP servers", "src/tools/mcp/result.rs", "blocks_beyond_the_limit_add_nothing"),
     (
         "content of a span",
