@@ -40,7 +40,7 @@ pub(super) fn bounded(message: &[u8]) -> Option<Cow<'_, [u8]>> {
     serde_json::to_vec(&ServerJsonRpcMessage::error(error, Some(id))).ok().map(Cow::Owned)
 }
 
-/// A value begins the message, or comes after one of `[{,:`; an empty array or object counts as one more.
+/// Counts the message and what comes after each `[`, `{` and `,` outside of texts: an empty array counts as two.
 fn has_few_values(message: &[u8]) -> bool {
     let (mut values, mut in_text, mut bytes) = (1, false, message.iter());
     while let Some(byte) = bytes.next() {

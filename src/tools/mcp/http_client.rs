@@ -1,4 +1,5 @@
-//! The HTTP client under an MCP connection: it adds the caller's headers of a single request, and access tokens.
+//! The HTTP client under an MCP connection: it adds the caller's headers of a single request, and access tokens, and
+//! bounds what the server answers.
 //!
 //! A connection is shared by all runs, so headers of a run travel with its messages: in the message's extensions, which
 //! stay in this process and are not a part of the JSON that a model or a server can write.
@@ -177,12 +178,12 @@ async fn answer_to_message(
         _ => {}
     }
     let session_id = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
-    if status.is_success() && content_type(&response).starts_with(EVENT_STREAM) {
-        return Ok(StreamableHttpPostResponse::Sse(events(response), session_id));
-    }
     if !status.is_success() {
         let refusal = refusal(response, message, has_session).await?;
         return Ok(StreamableHttpPostResponse::Json(refusal, session_id));
+    }
+    if content_type(&response).starts_with(EVENT_STREAM) {
+        return Ok(StreamableHttpPostResponse::Sse(events(response), session_id));
     }
     let expects_answer = matches!(message, JsonRpcMessage::Request(_));
     if expects_answer && !content_type(&response).starts_with(JSON) {
@@ -197,6 +198,7 @@ async fn answer_to_message(
         None => Err(StreamableHttpError::UnexpectedServerResponse("the answer has too many values".into())),
     }
 }
+
 /// Returns the protocol's error in a refusal with a status of HTTP.
 ///
 /// # Errors
@@ -296,7 +298,7 @@ fn is_unauthorized(error: &HttpError) -> bool {
     match error {
         StreamableHttpError::AuthRequired(_) => true,
         StreamableHttpError::Client(error) => error.status() == Some(StatusCode::UNAUTHORIZED),
-        // The form of the library's error for a 401 without a challenge.
+        // The error of `refusal` for a 401 without a challenge.
         StreamableHttpError::UnexpectedServerResponse(text) => text.starts_with("HTTP 401"),
         _ => false,
     }
