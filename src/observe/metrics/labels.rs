@@ -15,6 +15,7 @@ pub(crate) const ERROR_CODES: &[&str] = &[
     "agent_error",
     "agent_panic",
     "agent_timeout",
+    "caller_value_missing",
     "context_too_long",
     "contradictory_resume",
     "interrupt_expired",
