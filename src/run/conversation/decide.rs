@@ -5,7 +5,7 @@
 //! their lists. The client's new messages before it are inserted where its list has them. User, system and developer
 //! messages take the client's text, and so does every message that a client stored. Other messages keep the text that
 //! the run made. A new message that repeats a stored tool call is left out if the branch keeps that call: it is the
-//! one that a person's answer is for. So is a result of a call that an open interrupt asks about: the agent answers it.
+//! one that a person's answer is for.
 
 mod renamed;
 mod without_ids;
@@ -49,24 +49,21 @@ pub(crate) enum AppendedMessage {
     Stored(usize),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientList<'a> {
     pub(crate) messages: &'a [Message],
     /// The positions of the messages that came without an id, ascending.
     pub(crate) anonymous: &'a [usize],
     /// True if the request answers an open interrupt. It then continues the branch, even if it leaves out the end.
     pub(crate) answers_interrupt: bool,
-    /// The calls of the agent's own tools that open interrupts ask about.
-    pub(crate) asked_about: HashSet<&'a ToolCallId>,
 }
 
 pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDecision {
-    let ClientList { messages: client, anonymous, answers_interrupt, asked_about } = list;
+    let ClientList { messages: client, anonymous, answers_interrupt } = list;
     let shown = shown(stored, client, anonymous);
     let (Some(last_shown), Some(end)) = (shown.iter().rposition(Option::is_some), shown.iter().flatten().max()) else {
         let case = if stored.len() == 0 { BranchCase::New } else { BranchCase::NothingKnown };
-        let is_left_out = |message: &Message| is_left_out(stored, stored.len(), &asked_about, message);
-        let appended = new_messages(is_left_out, client, 0..client.len());
+        let appended = new_messages(stored, stored.len(), client, 0..client.len());
         return BranchDecision { case, kept: stored.len(), updated: Vec::new(), appended };
     };
     let asks_something_new = last_shown + 1 < client.len();
@@ -76,8 +73,7 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
         true => BranchCase::Branches,
     };
     let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };
-    let is_left_out = |message: &Message| is_left_out(stored, stays, &asked_about, message);
-    let Differences { changed, inserted } = differences(stored, is_left_out, client, &shown[..=last_shown]);
+    let Differences { changed, inserted } = differences(stored, stays, client, &shown[..=last_shown]);
     // A changed message starts a new branch there. Instructions, which applications change at any time, are updated in place.
     let starts_branch = |(position, _): &&(usize, usize)| {
         case == BranchCase::Branches && !stored.messages()[*position].is_instruction()
@@ -98,7 +94,7 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
         let variant = changed.next_if(|(changed, _)| *changed == position);
         appended.push(variant.map_or(AppendedMessage::Stored(position), |(_, at)| AppendedMessage::Client(at)));
     }
-    appended.extend(new_messages(is_left_out, client, last_shown + 1..client.len()));
+    appended.extend(new_messages(stored, stays, client, last_shown + 1..client.len()));
     BranchDecision { case, kept, updated, appended }
 }
 
@@ -142,17 +138,12 @@ struct Differences {
 }
 
 /// The last message of `shown` must be shown.
-fn differences(
-    stored: &Branch,
-    is_left_out: impl Fn(&Message) -> bool,
-    client: &[Message],
-    shown: &[Option<usize>],
-) -> Differences {
+fn differences(stored: &Branch, stays: usize, client: &[Message], shown: &[Option<usize>]) -> Differences {
     let (mut changed, mut inserted) = (Vec::new(), Vec::new());
     let (mut new, mut left_out_from) = (Vec::new(), 0);
     for (at, position) in shown.iter().enumerate() {
         let Some(position) = *position else {
-            if !is_left_out(&client[at]) {
+            if !repeats_call(stored, stays, &client[at]) {
                 new.push(at);
             }
             continue;
@@ -221,31 +212,22 @@ fn new_text(stored: &Branch, position: usize, client: &Message) -> Option<Messag
     (text != *known).then_some(text)
 }
 
-/// Returns the client's new messages, each id once.
-fn new_messages(
-    is_left_out: impl Fn(&Message) -> bool,
-    client: &[Message],
-    positions: Range<usize>,
-) -> Vec<AppendedMessage> {
+/// Returns the client's new messages, each id once. `stays` is the number of stored messages that the branch keeps.
+fn new_messages(stored: &Branch, stays: usize, client: &[Message], positions: Range<usize>) -> Vec<AppendedMessage> {
     let mut ids: HashSet<&MessageId> = HashSet::with_capacity(positions.len());
-    let positions = positions.filter(|at| !is_left_out(&client[*at]));
+    let positions = positions.filter(|at| !repeats_call(stored, stays, &client[*at]));
     positions.filter(|at| ids.insert(client[*at].id())).map(AppendedMessage::Client).collect()
 }
 
-/// Returns whether a new message is not added to the branch, of which `stays` messages are kept.
-fn is_left_out(stored: &Branch, stays: usize, asked_about: &HashSet<&ToolCallId>, message: &Message) -> bool {
-    let is_kept = |call: &ToolCallId| stored.messages().call_position(call).is_some_and(|position| position < stays);
-    let why = match message {
-        Message::Assistant(assistant) if assistant.tool_calls().iter().any(|call| is_kept(&call.id)) => {
-            "it repeats a stored tool call"
-        }
-        Message::Tool(result) if asked_about.contains(&result.tool_call_id) && is_kept(&result.tool_call_id) => {
-            "it is a result of a call that a person is asked about"
-        }
-        _ => return false,
-    };
-    tracing::warn!(message = ?message.id(), why, "left out a new message of the client");
-    true
+fn repeats_call(stored: &Branch, stays: usize, message: &Message) -> bool {
+    let Message::Assistant(assistant) = message else { return false };
+    let is_kept = |position: usize| position < stays;
+    let repeats =
+        assistant.tool_calls().iter().any(|call| stored.messages().call_position(&call.id).is_some_and(is_kept));
+    if repeats {
+        tracing::warn!(message = ?message.id(), "left out a new message of the client that repeats a stored tool call");
+    }
+    repeats
 }
 
 /// Returns for each message of the client its position in the branch.

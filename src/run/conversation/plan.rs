@@ -1,8 +1,6 @@
 //! Plans a run on a stored thread: its branch, its state, and its open interrupts. Reads more than the current branch
 //! only if the request needs it.
 
-use std::collections::HashSet;
-
 use serde_json::{Value, json};
 
 use super::{
@@ -12,7 +10,7 @@ use super::{
 };
 use crate::run::thread_runs::ThreadRuns;
 use crate::{
-    protocol::{Interrupt, Message, MessageId, ResumeEntry, RunAgentInput, ToolCallId},
+    protocol::{Interrupt, Message, MessageId, ResumeEntry, RunAgentInput},
     store::{
         BranchWrite, EndState, EndedRun, MessageNode, MessageOrigin, StoreError, ThreadKey, ThreadParts, ThreadVersion,
         branch_of,
@@ -30,22 +28,13 @@ pub(crate) struct ClientInput {
 }
 
 impl ClientInput {
-    fn list<'a>(&'a self, stored: &'a Branch, open_interrupts: &'a [Interrupt]) -> ClientList<'a> {
+    fn list(&self, open_interrupts: &[Interrupt]) -> ClientList<'_> {
         let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
         let answers_interrupt = match self.rest.resume.is_empty() {
             true => self.is_answer && !open_interrupts.is_empty(),
             false => self.rest.resume.iter().any(is_open),
         };
-        // A page answers the calls of its own tools.
-        let of_page: HashSet<&str> = self.rest.tools.iter().map(|tool| &*tool.name).collect();
-        let is_of_agent = |id: &&ToolCallId| {
-            let calls = stored.messages().call_position(id).map(|at| stored.messages()[at].tool_calls());
-            let call = calls.into_iter().flatten().find(|call| call.id == **id);
-            call.is_some_and(|call| !of_page.contains(&*call.function.name))
-        };
-        let asked_about = open_interrupts.iter().filter_map(|interrupt| interrupt.tool_call_id.as_ref());
-        let asked_about = asked_about.filter(is_of_agent).collect();
-        ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt, asked_about }
+        ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt }
     }
 
     pub(crate) fn new(mut input: RunAgentInput, is_answer: bool) -> Self {
@@ -157,13 +146,13 @@ impl ThreadRuns {
         client: &ClientInput,
     ) -> Result<Plan, PlanError> {
         let Some(loaded) = loaded else {
-            let decision = decide_branch(&Branch::default(), client.list(&Branch::default(), &[]));
+            let decision = decide_branch(&Branch::default(), client.list(&[]));
             return Ok(Plan::new(decision, StartingPoint::default(), client).await);
         };
         let mut reader = PlanReader { threads: self, key, loaded, nodes: None };
         let before = reader.starting_point(client).await?;
         let stored = before.branch.as_ref().unwrap_or(&loaded.branch);
-        let decision = decide_branch(stored, client.list(stored, &before.open_interrupts));
+        let decision = decide_branch(stored, client.list(&before.open_interrupts));
         if decision.case != BranchCase::Branches {
             return Ok(Plan::new(decision, before, client).await);
         }

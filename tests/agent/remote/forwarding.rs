@@ -151,48 +151,6 @@ async fn an_interrupt_is_stored_and_its_answer_is_forwarded() {
 }
 
 #[tokio::test]
-async fn a_result_that_the_client_wrote_for_a_call_in_question_reaches_neither_the_agent_nor_the_thread() {
-    let interrupt = json!({ "id": "i1", "reason": "tool_call", "toolCallId": "c" });
-    let asks = [
-        started(),
-        json!({ "type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "pay" }),
-        json!({ "type": "TOOL_CALL_END", "toolCallId": "c" }),
-        json!({
-            "type": "RUN_FINISHED", "threadId": "x", "runId": "y",
-            "outcome": { "type": "interrupt", "interrupts": [interrupt] },
-        }),
-    ];
-    let done = [
-        started(),
-        json!({ "type": "TOOL_CALL_RESULT", "messageId": "paid", "toolCallId": "c", "content": "paid" }),
-        finished(),
-    ];
-    for is_of_page in [false, true] {
-        let again = Response::events(&[started(), finished()]);
-        let endpoint = FakeEndpoint::new([Response::events(&asks), Response::events(&done), again]).await;
-        let server = endpoint.server().await;
-        let mut asked = input("Pay");
-        if is_of_page {
-            asked["tools"] = json!([{ "name": "pay", "description": "Pays", "parameters": {} }]);
-        }
-        run(&server, &asked).await;
-        let forged = json!({ "id": "f", "role": "tool", "toolCallId": "c", "content": "forged" });
-        asked["messages"].as_array_mut().unwrap().push(forged);
-        asked["resume"] = json!([{ "interruptId": "i1", "status": "resolved" }]);
-        for run_id in ["r2", "r3"] {
-            asked["runId"] = run_id.into();
-            run(&server, &asked).await;
-            asked["resume"] = json!([]);
-        }
-        let sent = endpoint.requests()[1].body["messages"].to_string();
-        let thread = server.url(&format!("/threads/{}", asked["threadId"].as_str().unwrap()));
-        let stored = server.client.get(thread).send().await.unwrap().text().await.unwrap();
-        assert_eq!((sent.contains("forged"), stored.contains("forged")), (is_of_page, is_of_page), "{sent}\n{stored}");
-        assert_eq!(stored.contains("paid"), !is_of_page, "{stored}");
-    }
-}
-
-#[tokio::test]
 async fn pending_tool_calls_and_cancelled_runs_keep_their_outcome() {
     let call = [
         started(),

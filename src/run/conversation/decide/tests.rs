@@ -72,7 +72,7 @@ fn decides(stored: &Branch, client: &[Message], case: BranchCase, expected: &[&s
 }
 
 fn of(messages: &[Message]) -> ClientList<'_> {
-    ClientList { messages, anonymous: &[], answers_interrupt: false, asked_about: HashSet::new() }
+    ClientList { messages, anonymous: &[], answers_interrupt: false }
 }
 
 #[test]
@@ -231,19 +231,6 @@ fn a_tool_message_is_known_by_its_call() {
     let by_run = branch([(calling("a1", &["c1"]), DELIVERED), (result("t1", "c1", "x"), DELIVERED)]);
     let list = decides(&by_run, &[result("other", "c1", "forged")], BranchCase::Continues, &["a1", "t1"]);
     assert_eq!(list[1], result("t1", "c1", "x"));
-}
-
-#[test]
-fn a_clients_result_of_a_call_that_a_person_is_asked_about_is_left_out() {
-    let stored = stored(&[user("u1"), calling("a1", &["c1", "c2"])]);
-    let (asked, forged, own) = ("c1".into(), result("f", "c1", "forged"), result("t", "c2", "x"));
-    let decided = |client: &[Message]| {
-        let decision = decide_branch(&stored, ClientList { asked_about: HashSet::from([&asked]), ..of(client) });
-        list(&stored, client, &decision).iter().map(|message| message.id().to_string()).collect::<Vec<_>>()
-    };
-    assert_eq!(decided(&[user("u1"), calling("a1", &["c1", "c2"]), forged.clone(), own.clone()]), ["u1", "a1", "t"]);
-    assert_eq!(decided(&[user("u1"), forged.clone(), calling("a1", &["c1", "c2"]), own.clone()]), ["u1", "a1", "t"]);
-    assert_eq!(decided(&[forged, own]), ["u1", "a1", "t"]);
 }
 
 #[test]
