@@ -1,6 +1,6 @@
 // An MCP server made with the official SDK, for tests/tools: node sdk-mcp.mjs stdio | http | json | oauth
-// Over HTTP it prints its port. It answers with events, with `json` in one piece. With `oauth`, requests need a token of its token endpoint, and
-// GET /record returns the requests to that endpoint; POST /revoke makes all tokens invalid.
+// Over HTTP it prints its port, and answers with events, with `json` in one piece. With `oauth`, requests need a token of
+// its token endpoint, and GET /record returns the requests to that endpoint; POST /revoke makes all tokens invalid.
 
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";

@@ -18,7 +18,7 @@ const MAX_VALUE_BYTES: usize = 1000;
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 
-/// A text with places for values of the caller.
+/// A text with placeholders for values of the caller.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct SystemPrompt(Vec<PromptPart>);
@@ -29,22 +29,22 @@ enum PromptPart {
     Value { from: CallerValue, default: Option<String> },
 }
 
-/// A place for a value that is written wrongly.
+/// A placeholder that is written wrongly.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub(crate) struct PromptError {
-    /// The place, in bytes of the text.
+    /// The place of the placeholder, in bytes of the text.
     pub(crate) span: Range<usize>,
     problem: String,
 }
 
 impl SystemPrompt {
-    /// A text without places.
+    /// A text without placeholders.
     pub(super) fn of_text(text: String) -> Self {
         Self(vec![PromptPart::Text(text)])
     }
 
-    /// Reads a text with places: `{{principal}}`, `{{principal_id}}`, `{{claim:NAME}}`, each also with the text for callers
+    /// Reads a text with placeholders: `{{principal}}`, `{{principal_id}}`, `{{claim:NAME}}`, each also with the text for callers
     /// without the value, `{{claim:NAME|TEXT}}`. `{{{{` is two braces.
     pub(crate) fn parse(text: &str) -> Result<Self, PromptError> {
         let (mut parts, mut plain, mut rest) = (Vec::new(), String::new(), text);
@@ -61,15 +61,15 @@ impl SystemPrompt {
                               callers, {{claim:NAME|TEXT}}; {{{{ is two braces";
                 PromptError { span: start..start + length, problem: format!("{problem}: {advice}") }
             };
-            let Some((place, after)) = inside.split_once(CLOSE) else {
+            let Some((placeholder, after)) = inside.split_once(CLOSE) else {
                 return Err(fault(OPEN.len(), "`{{` is not closed by `}}`"));
             };
-            let (source, default) = match place.split_once('|') {
+            let (source, default) = match placeholder.split_once('|') {
                 Some((source, default)) => (source, Some(default.to_owned())),
-                None => (place, None),
+                None => (placeholder, None),
             };
             let from = CallerValue::parse(source.trim()).ok().filter(|from| !matches!(from, CallerValue::Header(_)));
-            let unknown = || fault(place.len() + 2 * OPEN.len(), &format!("`{{{{{place}}}}}` is unknown"));
+            let unknown = || fault(placeholder.len() + 2 * OPEN.len(), &format!("`{{{{{placeholder}}}}}` is unknown"));
             let value = PromptPart::Value { from: from.ok_or_else(unknown)?, default };
             parts.extend([PromptPart::Text(std::mem::take(&mut plain)), value]);
             rest = after;
@@ -78,7 +78,7 @@ impl SystemPrompt {
         Ok(Self(parts))
     }
 
-    /// Returns the claims that the prompt has places for.
+    /// Returns the claims that the prompt has placeholders for.
     pub(crate) fn claims(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
             PromptPart::Value { from: CallerValue::Claim(name), .. } => Some(name.as_str()),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_that_are_no_place_stay_as_they_are() {
+    fn braces_that_are_no_placeholder_stay_as_they_are() {
         for (text, expected) in [
             ("Be brief. {\"a\": {\"b\": 1}} }}", "Be brief. {\"a\": {\"b\": 1}} }}"),
             ("Write {{{{name}}.", "Write {{name}}."),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_written_wrongly_is_named() {
+    fn a_placeholder_that_is_written_wrongly_is_named() {
         for (text, span, problem) in [
             ("a {{claim.tenant}}.", 2..18, "`{{claim.tenant}}` is unknown: expected {{principal}}, "),
             ("é\n{{claim:}}", 3..13, "`{{claim:}}` is unknown"),

@@ -9,7 +9,7 @@ use crate::{
 /// Returns the system prompt of an agent, which is in its table or in a file.
 ///
 /// # Errors
-/// The file cannot be read or is empty, or a place in it for a value of the caller is written wrongly.
+/// The file cannot be read or is empty, or a placeholder in it is written wrongly.
 pub(super) fn system_prompt(
     agent: &str,
     options: &LlmOptions,

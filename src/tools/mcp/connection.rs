@@ -1,6 +1,6 @@
 //! A connection to an MCP server: a process, or a server over HTTP. Only the files of this module that a connection
-//! consists of (`connection`, `client`, `handler`, `http_client`, `dense_messages`, `in_flight`) use the protocol library, `rmcp`, for more
-//! than the types of requests and answers.
+//! consists of (`connection`, `client`, `handler`, `http_client`, `dense_messages`, `in_flight`) use the protocol library,
+//! `rmcp`, for more than the types of requests and answers.
 
 use std::{sync::Arc, time::Duration};
 

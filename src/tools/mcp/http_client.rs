@@ -4,7 +4,7 @@
 //! A connection is shared by all runs, so headers of a run travel with its messages: in the message's extensions, which
 //! stay in this process and are not a part of the JSON that a model or a server can write.
 
-use std::{borrow::Cow, collections::HashMap, io, sync::Arc, time::Duration};
+use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::{
@@ -12,10 +12,7 @@ use reqwest::{
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE},
 };
 use rmcp::{
-    model::{
-        ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions as _, JsonRpcMessage, JsonRpcRequest,
-        ServerJsonRpcMessage,
-    },
+    model::{ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage},
     transport::streamable_http_client::{
         AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
         StreamableHttpPostResponse,
@@ -85,7 +82,7 @@ impl McpHttpClient {
         let Some(tokens) = &self.tokens else { return send(None).await };
         let token = tokens.current().await.map_err(token_error)?;
         match send(Some(token.to_string())).await {
-            Err(error) if is_unauthorized(&error) => {
+            Err(StreamableHttpError::AuthRequired(_)) => {
                 let other = tokens.replace(&token).await.map_err(token_error)?;
                 send(Some(other.to_string())).await
             }
@@ -122,11 +119,7 @@ impl StreamableHttpClient for McpHttpClient {
     ) -> Result<(), HttpError> {
         let send = async |token| {
             let session = [(SESSION_ID, Some(&*session_id))];
-            let response = self
-                .request(Method::DELETE, &uri, session, token, &headers)
-                .send()
-                .await
-                .map_err(StreamableHttpError::Client)?;
+            let response = sent(self.request(Method::DELETE, &uri, session, token, &headers)).await?;
             match response.status() {
                 StatusCode::METHOD_NOT_ALLOWED => Ok(()),
                 _ => accepted(response).map(drop),
@@ -145,11 +138,7 @@ impl StreamableHttpClient for McpHttpClient {
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, HttpError> {
         let send = async |token| {
             let place = [(SESSION_ID, session_id.as_deref()), (LAST_EVENT_ID, last_event_id.as_deref())];
-            let response = self
-                .request(Method::GET, &uri, place, token, &headers)
-                .send()
-                .await
-                .map_err(StreamableHttpError::Client)?;
+            let response = sent(self.request(Method::GET, &uri, place, token, &headers)).await?;
             if response.status() == StatusCode::METHOD_NOT_ALLOWED {
                 return Err(StreamableHttpError::ServerDoesNotSupportSse);
             }
@@ -164,13 +153,17 @@ impl StreamableHttpClient for McpHttpClient {
     }
 }
 
+async fn sent(request: RequestBuilder) -> Result<Response, HttpError> {
+    request.send().await.map_err(StreamableHttpError::Client)
+}
+
 /// Sends a message, and returns what the server says at once. Its limits hold before anything is parsed.
 async fn answer_to_message(
     request: RequestBuilder,
     message: &ClientJsonRpcMessage,
     has_session: bool,
 ) -> Result<StreamableHttpPostResponse, HttpError> {
-    let response = request.json(message).send().await.map_err(StreamableHttpError::Client)?;
+    let response = sent(request.json(message)).await?;
     let status = response.status();
     match status {
         StatusCode::ACCEPTED | StatusCode::NO_CONTENT => return Ok(StreamableHttpPostResponse::Accepted),
@@ -179,8 +172,7 @@ async fn answer_to_message(
     }
     let session_id = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
     if !status.is_success() {
-        let refusal = refusal(response, message, has_session).await?;
-        return Ok(StreamableHttpPostResponse::Json(refusal, session_id));
+        return Ok(StreamableHttpPostResponse::Json(refusal(response).await?, session_id));
     }
     if content_type(&response).starts_with(EVENT_STREAM) {
         return Ok(StreamableHttpPostResponse::Sse(events(response), session_id));
@@ -190,7 +182,7 @@ async fn answer_to_message(
         return Err(unexpected(&response));
     }
     let body = read_whole(response, MAX_MESSAGE_BYTES).await.map_err(body_error)?;
-    match bounded(&body).map(|message| serde_json::from_slice::<ServerJsonRpcMessage>(&message)) {
+    match bounded(body).map(|message| serde_json::from_slice::<ServerJsonRpcMessage>(&message)) {
         Some(Ok(message)) => Ok(StreamableHttpPostResponse::Json(message, session_id)),
         // Some servers answer notifications with text.
         _ if !expects_answer => Ok(StreamableHttpPostResponse::Accepted),
@@ -203,55 +195,43 @@ async fn answer_to_message(
 ///
 /// # Errors
 /// If the refusal has none, or is about the caller's credentials.
-async fn refusal(
-    response: Response,
-    message: &ClientJsonRpcMessage,
-    has_session: bool,
-) -> Result<ServerJsonRpcMessage, HttpError> {
-    let (status, is_json) = (response.status(), content_type(&response).starts_with(JSON));
-    if let Some(challenge) = challenge(&response) {
-        return Err(challenge);
+async fn refusal(response: Response) -> Result<ServerJsonRpcMessage, HttpError> {
+    let status = response.status();
+    let (failure, is_json) = (failure(&response), content_type(&response).starts_with(JSON));
+    if let Some(refused @ StreamableHttpError::AuthRequired(_)) = failure {
+        return Err(refused);
     }
     let body = read_excerpt(response, REFUSAL_BYTES, REFUSAL_TIME).await;
-    let error = || serde_json::from_slice(&body).ok().filter(|message| matches!(message, JsonRpcMessage::Error(_)));
-    let text = || format!("HTTP {status}: {}", String::from_utf8_lossy(&body));
-    match (status, message) {
-        (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) => {}
-        // A server without this request is an older one, whatever it answers.
-        (_, JsonRpcMessage::Request(JsonRpcRequest { id, request: ClientRequest::DiscoverRequest(_), .. }))
-            if status.is_client_error() && !has_session =>
-        {
-            let error = match error() {
-                Some(JsonRpcMessage::Error(error)) => error.error,
-                _ => ErrorData::invalid_request(text(), None),
-            };
-            return Ok(JsonRpcMessage::error(error, Some(id.clone())));
-        }
-        _ if is_json && let Some(error) = error() => return Ok(error),
-        _ => {}
+    match serde_json::from_slice(&body) {
+        Ok(error @ JsonRpcMessage::Error(_)) if is_json && status != StatusCode::FORBIDDEN => Ok(error),
+        _ => Err(failure.unwrap_or_else(|| {
+            let text = format!("HTTP {status}: {}", String::from_utf8_lossy(&body));
+            StreamableHttpError::UnexpectedServerResponse(text.into())
+        })),
     }
-    Err(status_error(status).unwrap_or_else(|| StreamableHttpError::UnexpectedServerResponse(text().into())))
 }
 
 /// Returns a response with a status of success.
 fn accepted(response: Response) -> Result<Response, HttpError> {
-    let error = challenge(&response).or_else(|| status_error(response.status()));
-    match error {
+    match failure(&response) {
         Some(error) => Err(error),
         None => response.error_for_status().map_err(StreamableHttpError::Client),
     }
 }
 
-fn challenge(response: &Response) -> Option<HttpError> {
-    let challenge =
-        response.headers().get(WWW_AUTHENTICATE).filter(|_| response.status() == StatusCode::UNAUTHORIZED)?;
-    let challenge = String::from_utf8_lossy(challenge.as_bytes()).into_owned();
-    Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
-}
-
-fn status_error(status: StatusCode) -> Option<HttpError> {
-    let is_passing = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
-    is_passing.then(|| HttpStatusError::new(status.as_u16(), None).into())
+/// Returns the error of a refused credential, or of a server that may accept the request later.
+fn failure(response: &Response) -> Option<HttpError> {
+    match response.status() {
+        StatusCode::UNAUTHORIZED => {
+            let challenge = response.headers().get(WWW_AUTHENTICATE).map(HeaderValue::as_bytes).unwrap_or_default();
+            let challenge = String::from_utf8_lossy(challenge).into_owned();
+            Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
+        }
+        status if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() => {
+            Some(HttpStatusError::new(status.as_u16(), None).into())
+        }
+        _ => None,
+    }
 }
 
 fn unexpected(response: &Response) -> HttpError {
@@ -275,10 +255,7 @@ fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
     let limits = StreamLimits { max_event_bytes: MAX_MESSAGE_BYTES, idle_timeout: Duration::MAX };
     let events = raw_events(response, limits).map(|event| {
         let event = event.map_err(|error| SseError::Body(error.into()))?;
-        let data = event.data.and_then(|data| match bounded(data.as_bytes())? {
-            Cow::Borrowed(_) => Some(data),
-            Cow::Owned(message) => String::from_utf8(message).ok(),
-        });
+        let data = event.data.and_then(|data| String::from_utf8(bounded(data.into_bytes())?).ok());
         Ok(Sse { event: event.event, data, id: event.id, retry: event.retry })
     });
     events.boxed()
@@ -292,16 +269,6 @@ fn of_message(message: &ClientJsonRpcMessage) -> Vec<(HeaderName, HeaderValue)> 
     };
     let headers = extensions.get::<MessageHeaders>();
     headers.iter().flat_map(|headers| headers.0.iter()).map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
-fn is_unauthorized(error: &HttpError) -> bool {
-    match error {
-        StreamableHttpError::AuthRequired(_) => true,
-        StreamableHttpError::Client(error) => error.status() == Some(StatusCode::UNAUTHORIZED),
-        // The error of `refusal` for a 401 without a challenge.
-        StreamableHttpError::UnexpectedServerResponse(text) => text.starts_with("HTTP 401"),
-        _ => false,
-    }
 }
 
 fn token_error(error: TokenRefused) -> HttpError {
