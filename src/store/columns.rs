@@ -20,6 +20,11 @@ pub(super) struct Indexing {
     pub(super) title: fn(&str) -> Option<String>,
 }
 
+/// The most new messages of a write whose words are found. With 500 words each they take a loaded server 2 s.
+const MAX_INDEXED: i64 = 400;
+/// For SQLite, which makes its index from what is stored (`sqlite::search`).
+pub(super) const NO_WORDS: Indexing = Indexing { message: |_| None, title: |_| None };
+
 /// Declares a struct of columns, and its function `new`, which makes each column by the expression beside it.
 macro_rules! columns {
     ($(#[$meta:meta])* $name:ident from ($($argument:ident: $argument_type:ty),+)
@@ -59,7 +64,10 @@ columns! {
         branch: &BranchWrite<'_>, state: Option<&Value>, interrupts: &[Interrupt], indexing: Indexing
     ) where {
         let new = branch.new.iter().zip(1..);
-        let new = new.map(|((message, run), position)| MessageColumns::new(position, message, *run, indexing));
+        let new = new.map(|((message, run), position)| {
+            let indexing = if position > MAX_INDEXED { NO_WORDS } else { indexing };
+            MessageColumns::new(position, message, *run, indexing)
+        });
         let messages = new.collect::<StoreResult<Vec<_>>>()?;
         let updated = branch.updated.iter();
         let updated = updated.map(|(number, message)| MessageColumns::new(*number, message, None, indexing));

@@ -194,6 +194,33 @@ async fn a_large_import_is_indexed_and_deleted_beside_the_runs_of_another_owner(
     .await;
 }
 
+/// 4.5 MB of Chinese have 1.5 million different words, more than Postgres indexes before a statement's timeout.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_of_many_different_words_is_found_to_its_last_message() {
+    on_each_store(async |name, store| {
+        let number = AtomicUsize::new(0);
+        let alone = slowest(10, async || converse(store, &number).await).await;
+        let texts = (0..3000).map(|n| ideographs(7 * n).chars().take(500).collect::<String>());
+        let last = texts.clone().last().unwrap();
+        let import = tokio::spawn({
+            let store = store.clone();
+            async move { insert(&store, ANN, "many", texts).await }
+        });
+        let mut beside = Duration::ZERO;
+        while !import.is_finished() {
+            beside = beside.max(slowest(1, async || converse(store, &number).await).await);
+        }
+        import.await.unwrap();
+        assert_eq!(found(store, ANN, &last.chars().take(10).collect::<String>()).await, 1);
+        check(&format!("{name}: a run, a search and a deletion beside an import"), alone, beside);
+        let sent =
+            (0..3000).map(|n| Message::user(format!("s{n}"), ideographs(7 * n).chars().take(500).collect::<String>()));
+        run("sent", "r").of(ANN).with(sent).begun(store).await;
+        assert_eq!(found(store, ANN, &ideographs(7).chars().take(10).collect::<String>()).await, 2);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_end_of_a_long_branch_is_found_with_one_statement() {
     on_each_store(async |name, store| {

@@ -1,14 +1,26 @@
-//! Reads a thread with everything that is stored of it except logs.
+//! Reads and writes a thread with everything that is stored of it except logs.
+
+use std::time::Duration;
 
 use sqlx::Row as _;
 
 use super::{
     pool::PostgresPool,
     reader::{BEGIN_SNAPSHOT, parse},
+    words::{INDEXING_LATER, index},
 };
 use crate::store::{
-    StoreResult, ThreadContent, ThreadKey, content::NumberedContent, read_places::ReadKind, rows, text::name_to_text,
+    StoreResult, ThreadContent, ThreadKey,
+    columns::ContentColumns,
+    content::NumberedContent,
+    read_places::ReadKind,
+    rows,
+    text::{name_to_text, to_json},
 };
+
+const INSERT: &str = include_str!("sql/insert.sql");
+/// The longest time in which a thread is written with its index: four times that of 9 MB of Chinese.
+const INSERT_TIMEOUT: Duration = Duration::from_secs(60);
 
 const THREAD: &str = "SELECT * FROM agui_threads WHERE owner = $1 AND id = $2";
 const MESSAGES: &str = "SELECT parent, run, body, feedback FROM agui_messages WHERE thread = $1 ORDER BY number";
@@ -40,4 +52,18 @@ pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult
         Ok(Some(content.with_positions()))
     })
     .await
+}
+
+pub(super) async fn insert(pool: &PostgresPool, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
+    let place = pool.place(ReadKind::Thread, &key.owner).await;
+    let columns = to_json(&ContentColumns::new(key, content, INDEXING_LATER)?);
+    let mut operation = pool.operation_within(INSERT_TIMEOUT, Some(place)).await?;
+    operation.begin("BEGIN").await?;
+    let inserted = operation.first(sqlx::query(INSERT).bind(columns)).await?;
+    if let Some(row) = &inserted {
+        let messages = content.messages.iter().map(|copied| &copied.message);
+        index(&mut operation, row.try_get(0)?, (1..).zip(messages)).await?;
+    }
+    operation.commit().await?;
+    Ok(inserted.is_some())
 }

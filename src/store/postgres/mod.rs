@@ -32,8 +32,8 @@ use super::{
     LostRun, MessagePage, MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, SharedStore,
     Signals, Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
     ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView, Topic,
-    columns::{ContentColumns, FinishColumns, UpdateColumns},
-    read_places::{ReadKind, SERVER},
+    columns::{FinishColumns, UpdateColumns},
+    read_places::SERVER,
     rows,
     text::{name_to_text, to_json},
 };
@@ -41,7 +41,6 @@ use crate::protocol::{MessageId, RunId};
 
 const FINISH: &str = include_str!("sql/finish.sql");
 const HAS_ENDED: &str = "SELECT 1 FROM agui_runs WHERE number = $1 AND thread = $2 AND status = $3 AND ended_at = $4";
-const INSERT: &str = include_str!("sql/insert.sql");
 const UPDATE: &str = include_str!("sql/update.sql");
 
 const SET_DELIVERED: &str = "
@@ -173,9 +172,7 @@ impl Store for PostgresStore {
     }
 
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
-        let _place = self.pool.place(ReadKind::Thread, &key.owner).await;
-        let columns = ContentColumns::new(key, content, INDEXING)?;
-        Ok(self.pool.first(sqlx::query(INSERT).bind(to_json(&columns))).await?.is_some())
+        content::insert(&self.pool, key, content).await
     }
 
     async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {

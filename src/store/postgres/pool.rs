@@ -78,20 +78,20 @@ impl PostgresPool {
     }
 
     pub(super) async fn operation(&self) -> StoreResult<Operation> {
-        self.operation_at(None, OPERATION_TIMEOUT).await
+        self.operation_within(OPERATION_TIMEOUT, None).await
     }
 
     /// Waits for a place of this owner, and begins a read.
     pub(super) async fn read(&self, kind: ReadKind, owner: &str) -> StoreResult<Operation> {
         let place = self.place(kind, owner).await;
-        self.operation_at(Some(place), kind.time_limit()).await
+        self.operation_within(kind.time_limit(), Some(place)).await
     }
 
     pub(super) async fn place(&self, kind: ReadKind, owner: &str) -> ReadPlace {
         self.places.take(kind, owner).await
     }
 
-    async fn operation_at(&self, place: Option<ReadPlace>, limit: Duration) -> StoreResult<Operation> {
+    pub(super) async fn operation_within(&self, limit: Duration, place: Option<ReadPlace>) -> StoreResult<Operation> {
         let conn = self.pool.acquire().await?;
         let deadline = Instant::now() + limit;
         Ok(Operation { conn, deadline, is_idle: true, in_transaction: false, place })

@@ -37,7 +37,7 @@ use super::{
     MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult,
     SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion,
     ThreadView,
-    columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, Indexing, UpdateColumns},
+    columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, NO_WORDS, UpdateColumns},
     read_places::{ReadKind, SERVER},
     rows,
     text::{name_to_text, to_json},
@@ -46,9 +46,6 @@ use crate::{
     base::fair_share::{FairShare, SharedPlace},
     protocol::{MessageId, RunId},
 };
-
-/// The search index is made from the stored messages ([`search`]).
-const INDEXING: Indexing = Indexing { message: |_| None, title: |_| None };
 
 const UPDATE: &str = include_str!("sql/update.sql");
 
@@ -152,7 +149,7 @@ impl SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
-        let run = BeginColumns::new(run, INDEXING)?;
+        let run = BeginColumns::new(run, NO_WORDS)?;
         self.writer.write(move |tx| begin::begin(tx, &run)).await
     }
 
@@ -162,7 +159,7 @@ impl Store for SqliteStore {
     }
 
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
-        let end = FinishColumns::new(lease, end, INDEXING)?;
+        let end = FinishColumns::new(lease, end, NO_WORDS)?;
         self.writer.write(move |tx| finish::finish(tx, &end)).await
     }
 
@@ -197,7 +194,7 @@ impl Store for SqliteStore {
     }
 
     async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
-        let new = UpdateColumns::new(expected, update, INDEXING)?;
+        let new = UpdateColumns::new(expected, update, NO_WORDS)?;
         let update = move |tx: &mut Tx<'_>| {
             let params = named_params! {
                 ":thread": new.expected.number, ":version": new.expected.version, ":sets_title": new.sets_title,
@@ -230,7 +227,7 @@ impl Store for SqliteStore {
 
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
         let _place = self.readers.places.take(ReadKind::Thread, &key.owner).await;
-        let columns = ContentColumns::new(key, content, INDEXING)?;
+        let columns = ContentColumns::new(key, content, NO_WORDS)?;
         self.writer.write(move |tx| content::insert(tx, &columns)).await
     }
 

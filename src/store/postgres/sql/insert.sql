@@ -1,4 +1,4 @@
--- Creates a thread with its content. Returns no row, and writes nothing, if the thread exists.
+-- Creates a thread with its content but the words of its messages. Returns no row, and writes nothing, if the thread exists.
 -- $1 ContentColumns as JSON
 WITH new AS (
     SELECT * FROM json_to_record($1::json) AS new (owner text, id text, agent text, title text, title_words text,
@@ -6,7 +6,7 @@ WITH new AS (
         updated_at bigint, messages json, states json, runs json)
 ), message AS (
     SELECT message.* FROM new, json_to_recordset(new.messages) AS message (number bigint, parent bigint, id text,
-        role text, run bigint, body text, feedback text, words text)
+        role text, run bigint, body text, feedback text)
 ), run AS (
     SELECT nextval('agui_run_number') AS number, run.* FROM new, json_to_recordset(new.runs) AS run (position bigint,
         id text, agent text, status text, delivered boolean, head bigint, state bigint, interrupts text, answered text,
@@ -28,13 +28,10 @@ WITH new AS (
     SELECT thread.number, message.number, message.parent, message.id, message.role, run.number, message.body,
         message.feedback
     FROM thread, message LEFT JOIN run ON run.position = message.run
-), words AS (
+), title AS (
     INSERT INTO agui_words (thread, message, words)
-    SELECT thread.number, text.message, replace(text.words, '@', agui_owner_word(thread.owner))::tsvector
-    FROM thread, (
-        SELECT 0, new.title_words FROM new UNION ALL SELECT message.number, message.words FROM message
-    ) AS text (message, words)
-    WHERE text.words IS NOT NULL
+    SELECT thread.number, 0, replace(new.title_words, '@', agui_owner_word(thread.owner))::tsvector
+    FROM new, thread WHERE new.title_words IS NOT NULL
 ), states AS (
     INSERT INTO agui_states (thread, number, body)
     SELECT thread.number, first.state + state.position - 1, state.body
