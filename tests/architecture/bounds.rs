@@ -13,7 +13,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("time for a body", "tests/http/limits.rs", "a_body_that_takes_too_long_is_refused"),
     ("pieces of a body", "tests/http/limits.rs", "a_body_in_tiny_pieces_is_refused"),
     (
-        "memory of runs: their requests, those of imports, and the threads that they read",
+        "memory of runs: their requests, those of imports, the threads that they read, and forks",
         "tests/http/limits.rs",
         "the_values_of_running_requests_share_a_budget_and_leave_room_for_small_ones",
     ),

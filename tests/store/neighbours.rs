@@ -201,7 +201,7 @@ async fn an_import_of_many_different_words_is_found_to_its_last_message() {
         let number = AtomicUsize::new(0);
         let alone = slowest(10, async || converse(store, &number).await).await;
         let texts = (0..3000).map(|n| ideographs(7 * n).chars().take(500).collect::<String>());
-        let last = texts.clone().last().unwrap();
+        let last = texts.clone().next_back().unwrap();
         let import = tokio::spawn({
             let store = store.clone();
             async move { insert(&store, ANN, "many", texts).await }

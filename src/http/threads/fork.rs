@@ -54,6 +54,9 @@ pub(crate) async fn fork_thread(
     let input: ForkInput = read_body::decode_optional(&body)?;
     let _slot = app.runs().reserve(owner.as_ref())?;
     let new_id = input.thread_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
-    let copy = threads.fork(owner.as_ref(), &thread.into(), new_id, input.message_id.as_ref()).await?;
+    let thread = ThreadId::from(thread);
+    let bytes = threads.thread(owner.as_ref(), &thread).await?.bytes;
+    let _memory = app.run_memory().copy(owner.as_ref(), bytes).await?;
+    let copy = threads.fork(owner.as_ref(), &thread, new_id, input.message_id.as_ref()).await?;
     Ok((StatusCode::CREATED, Json(copy.into_summary().into())))
 }

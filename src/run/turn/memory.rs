@@ -83,6 +83,14 @@ impl RunMemoryBudget {
         Ok(RunMemory(Arc::new(Shared { budget, principal, of_request, of_thread })))
     }
 
+    /// Waits for room for a copy of a thread of so many bytes: what is read, what is written, and its columns.
+    ///
+    /// # Errors
+    /// [`StartError::TooManyRunBytes`].
+    pub(crate) async fn copy(&self, principal: Option<&Principal>, bytes: u64) -> Result<Room, StartError> {
+        self.room(principal, as_usize(bytes.saturating_mul(3))).await
+    }
+
     async fn room(&self, principal: Option<&Principal>, bytes: usize) -> Result<Room, StartError> {
         let room = self.budget.whole(principal, bytes.min(self.largest)).await;
         room.map_err(|_| StartError::TooManyRunBytes)
