@@ -134,7 +134,7 @@ mod tests {
     fn calls_with_whole_arguments_come_before_the_numbered_end_of_the_run() {
         let mut encoder = Encoder::Dialect(Box::<TanStackEncoder>::default());
         let mut out = Vec::new();
-        let calls = [call("whole", r"[1]"), call("none", ""), call("cut", r"[1"), call("answered", "[2]")];
+        let calls = [call("whole", "[1]"), call("none", ""), call("cut", "[1"), call("answered", "[2]")];
         calls.as_flattened().iter().for_each(|json| encoder.skip(json));
         encoder.number(9, &mut out);
         let end = concat!(
@@ -143,7 +143,7 @@ mod tests {
         );
         encoder.line(end, &mut out);
         let run = |id: &str, input: &str| {
-            let value = format!(r#"{{"input":{input},"toolCallId":"{id}","toolName":"pick"}}"#);
+            let value = format!(r#"{{"toolCallId":"{id}","toolName":"pick","input":{input}}}"#);
             format!("data: {{\"type\":\"CUSTOM\",\"name\":\"tool-input-available\",\"value\":{value}}}\n\n")
         };
         let expected = format!("{}{}id: 9\ndata: {end}\n\n", run("whole", "[1]"), run("none", "{}"));
