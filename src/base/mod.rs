@@ -2,6 +2,8 @@
 
 pub(crate) mod fair_share;
 mod invalid_option;
+pub(crate) mod json_values;
+pub(crate) mod memory_budget;
 pub(crate) mod private_file;
 pub(crate) mod text;
 pub(crate) mod trace;

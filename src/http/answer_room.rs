@@ -10,18 +10,16 @@ use axum::{
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::{
-    accept::body_budget::{BodyBudget, Room},
-    error::ApiError,
-};
+use super::error::ApiError;
 use crate::{
     auth::Principal,
+    base::memory_budget::{MemoryBudget, Room},
     protocol::ThreadId,
     threads::{LookupError, Threads},
 };
 
 pub(crate) struct AnswerBudget {
-    budget: BodyBudget,
+    budget: MemoryBudget<Principal>,
     /// A thread can have a little more, and its answer then takes this room.
     max_bytes: usize,
 }
@@ -29,7 +27,7 @@ pub(crate) struct AnswerBudget {
 impl AnswerBudget {
     pub(crate) fn new(bytes: usize, max_thread_bytes: u64, has_shares: bool) -> Self {
         let max_bytes = usize::try_from(max_thread_bytes).unwrap_or(usize::MAX);
-        Self { budget: BodyBudget::new(bytes, max_bytes, has_shares), max_bytes }
+        Self { budget: MemoryBudget::new(bytes, max_bytes, has_shares), max_bytes }
     }
 
     /// Waits until an answer with all messages of a thread has room. An unknown thread needs none.

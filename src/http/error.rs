@@ -264,6 +264,7 @@ impl From<StartError> for ApiError {
             StartError::TooManyDetachedRuns => ErrorCode::TOO_MANY_DETACHED_RUNS,
             StartError::TooManyDetachedRunsOfPrincipal => ErrorCode::TOO_MANY_DETACHED_RUNS_OF_PRINCIPAL,
             StartError::TooManyRunsOfPrincipal => ErrorCode::TOO_MANY_CONCURRENT_RUNS,
+            StartError::TooManyRunBytes => ErrorCode::TOO_MANY_RUN_BYTES,
             StartError::TooManyRunsPerMinute { .. } => ErrorCode::TOO_MANY_RUNS_PER_MINUTE,
             StartError::TooManyFollowers => ErrorCode::TOO_MANY_FOLLOWERS,
             StartError::InvalidInput { .. } => ErrorCode::INVALID_INPUT,

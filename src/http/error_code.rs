@@ -103,6 +103,7 @@ error_codes! {
     TOO_MANY_CONNECTIONS = SERVICE_UNAVAILABLE, "too_many_connections";
     TOO_MANY_DETACHED_RUNS = SERVICE_UNAVAILABLE, "too_many_detached_runs";
     TOO_MANY_FOLLOWERS = SERVICE_UNAVAILABLE, "too_many_followers";
+    TOO_MANY_RUN_BYTES = SERVICE_UNAVAILABLE, "too_many_run_bytes";
     TOO_MANY_RUNS = SERVICE_UNAVAILABLE, "too_many_runs";
     TOO_MANY_STREAMS = SERVICE_UNAVAILABLE, "too_many_streams";
     STORAGE_FULL = INSUFFICIENT_STORAGE, "storage_full";

@@ -58,6 +58,8 @@ fn respond(app: &App, request: &Request) -> Response {
 /// Returns all metrics, with the numbers of what is under way now.
 pub(crate) fn to_text(app: &App, format: TextFormat) -> String {
     let metrics = app.runs().current_metrics();
-    metrics.http.body_bytes_in_flight.set(i64::try_from(app.body_budget().used_bytes()).unwrap_or(i64::MAX));
+    let as_gauge = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
+    metrics.http.body_bytes_in_flight.set(as_gauge(app.body_budget().used_bytes()));
+    metrics.http.run_memory_bytes.set(as_gauge(app.run_memory().used_bytes()));
     metrics.to_text(format)
 }

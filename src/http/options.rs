@@ -15,6 +15,8 @@ pub struct HttpOptions {
     /// The bytes of the answers with messages of threads that clients are being sent, together. At least two of the largest
     /// threads have room, and with several principals one gets at most half.
     pub max_answer_bytes_in_flight: usize,
+    /// Maximum memory of the requests of all runs and imports and of the threads that runs read, in bytes.
+    pub max_run_memory_bytes: usize,
     /// The largest number of streams of what happens from now on: event streams without an end, and WebSockets. With several
     /// principals, each gets at most its share ([`PrincipalLimits`](crate::run::PrincipalLimits)). More are refused with 503.
     pub max_streams: usize,
@@ -42,6 +44,7 @@ impl Default for HttpOptions {
             max_body_bytes: 10 * 1024 * 1024,
             max_body_bytes_in_flight: 128 * 1024 * 1024,
             max_answer_bytes_in_flight: 128 * 1024 * 1024,
+            max_run_memory_bytes: 256 * 1024 * 1024,
             max_streams: 2000,
             keep_alive: Some(Duration::from_secs(15)),
             body_timeout: Duration::from_secs(30),

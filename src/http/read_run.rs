@@ -11,8 +11,8 @@ use super::{
 use crate::{
     agent::Forwarded,
     auth::Principal,
-    protocol::RunAgentInput,
-    run::{AgentEntry, RunRequest, Slot},
+    protocol::{RunAgentInput, decode::count_values},
+    run::{AgentEntry, RequestSize, RunRequest, Slot},
 };
 
 /// The parts of a request for a run that do not depend on its format.
@@ -30,20 +30,25 @@ pub(crate) fn find_agent(app: &App, name: Option<&str>) -> Result<AgentEntry, Ap
     })
 }
 
-/// Reads the body within all limits, reserves a place for the run, and decodes the body.
+/// Reads the body within all limits, reserves a place and memory for the run, and decodes the body. `decode` also returns
+/// the number of values in open members.
 pub(crate) async fn read_run<T>(
     app: &App,
     request: Request,
-    decode: impl FnOnce(&[u8]) -> Result<T, ApiError>,
+    decode: impl FnOnce(&[u8]) -> Result<(T, usize), ApiError>,
 ) -> Result<(ReadRun, T), ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
     app.runs().check_limits(principal.as_ref())?;
     let body = read_body::read(app, &head, body).await?;
+    let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
     // A client that never sends its body holds no slot.
-    let slot = app.runs().reserve(principal.as_ref())?;
-    let decoded = decode(&body)?;
+    let mut slot = app.runs().reserve(principal.as_ref())?;
+    let memory = app.run_memory().request(principal.as_ref(), size).await?;
+    let (decoded, open_values) = decode(&body)?;
+    memory.decoded(size, open_values);
+    slot.memory = Some(memory);
     Ok((ReadRun { head, principal, slot }, decoded))
 }
 

@@ -106,21 +106,22 @@ async fn resume(app: &App, after: u64, request: Request) -> Result<Response, Api
     require_json(&head.headers)?;
     let caller = head.extensions.get::<Caller>().ok_or_else(ApiError::internal)?;
     let body = read_body::read(app, &head, body).await?;
-    let input = decode_input(&body)?;
+    let (input, _) = decode_input(&body)?;
     drop(body);
     let encoder = encoder_for(&input, &head.headers);
     follow_after(app, caller, &input.thread_id, &input.run_id, after, encoder).await
 }
 
-fn decode_input(body: &[u8]) -> Result<RunAgentInput, ApiError> {
-    let Decoded { input, ignored, snake_case } = decode(body)?;
+/// Returns the input, and the number of values in its open members.
+fn decode_input(body: &[u8]) -> Result<(RunAgentInput, usize), ApiError> {
+    let Decoded { input, ignored, snake_case, open_values } = decode(body)?;
     if !ignored.is_empty() {
         tracing::warn!(dropped = %ignored, "ignored members of the input that AG-UI does not define");
     }
     if snake_case > 0 {
         warn_of_snake_case(snake_case);
     }
-    Ok(input)
+    Ok((input, open_values))
 }
 
 pub(crate) fn warn_of_snake_case(members: usize) {

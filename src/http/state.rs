@@ -6,7 +6,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    accept::body_budget::BodyBudget,
     allow::is_allowed,
     answer_room::{AnswerBudget, AnswerRoom},
     error::ApiError,
@@ -17,8 +16,9 @@ use super::{
 };
 use crate::{
     auth::{Authenticator, Principal},
+    base::memory_budget::MemoryBudget,
     protocol::ThreadId,
-    run::{AgentEntry, OwnerLimit, OwnerPermit, Runs, owner_of},
+    run::{AgentEntry, OwnerLimit, OwnerPermit, RunMemoryBudget, Runs, owner_of},
     threads::Threads,
 };
 
@@ -53,7 +53,8 @@ struct AppInner {
     options: HttpOptions,
     routes: RouteList,
     dependencies: Dependencies,
-    body_budget: BodyBudget,
+    body_budget: MemoryBudget<Principal>,
+    run_memory: Arc<RunMemoryBudget>,
     answer_budget: AnswerBudget,
     streams: Arc<OwnerLimit>,
     store_probe: StoreProbe,
@@ -70,7 +71,8 @@ impl App {
         dependencies: Dependencies,
     ) -> Self {
         let has_shares = !auth.has_one_principal();
-        let body_budget = BodyBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares);
+        let body_budget = MemoryBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares);
+        let run_memory = RunMemoryBudget::new(options.max_run_memory_bytes, options.max_body_bytes, has_shares);
         let max_thread_bytes = runs.thread_runs().map_or(0, |threads| threads.options.max_bytes);
         let answer_budget = AnswerBudget::new(options.max_answer_bytes_in_flight, max_thread_bytes, has_shares);
         let streams = runs.owner_limit(options.max_streams);
@@ -84,6 +86,7 @@ impl App {
             routes,
             dependencies,
             body_budget,
+            run_memory: Arc::new(run_memory),
             answer_budget,
             streams,
             store_probe,
@@ -125,8 +128,12 @@ impl App {
         &self.0.dependencies
     }
 
-    pub(crate) fn body_budget(&self) -> &BodyBudget {
+    pub(crate) fn body_budget(&self) -> &MemoryBudget<Principal> {
         &self.0.body_budget
+    }
+
+    pub(crate) fn run_memory(&self) -> &Arc<RunMemoryBudget> {
+        &self.0.run_memory
     }
 
     /// Waits until an answer with messages of a thread has room.

@@ -30,7 +30,12 @@ pub(crate) use self::{
     },
     request::{DetachedRun, RunRequest, StartedRun},
     runs::{Runs, RunsBuilder},
-    turn::{slot::Slot, start_error::StartError, thread_data::ThreadData},
+    turn::{
+        memory::{RequestSize, RunMemoryBudget},
+        slot::Slot,
+        start_error::StartError,
+        thread_data::ThreadData,
+    },
 };
 pub use self::{
     drive::{clock::RunLimits, driver::Run, guard::Guard, transcript::Transcript},

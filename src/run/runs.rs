@@ -280,7 +280,13 @@ impl Runs {
             TryAcquireError::NoPermits => StartError::TooManyRuns,
             TryAcquireError::Closed => StartError::ShuttingDown,
         })?;
-        Ok(Slot { permit, share: self.quota.admit(principal)?, detached: None, live: self.live.register() })
+        Ok(Slot {
+            permit,
+            share: self.quota.admit(principal)?,
+            detached: None,
+            live: self.live.register(),
+            memory: None,
+        })
     }
 
     /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.

@@ -25,7 +25,7 @@ use crate::{
     agent::Principal,
     observe::metrics::Metrics,
     protocol::{Messages, ThreadId},
-    store::{LostRun, Millis, StoreError, ThreadKey, ThreadParts, ThreadVersion},
+    store::{LostRun, Millis, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView},
 };
 
 /// Called after the first successful run of a thread, with the thread's messages.
@@ -109,6 +109,12 @@ impl ThreadRuns {
 
     pub(crate) fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
         ThreadKey { owner: owner_of(owner), id: id.clone() }
+    }
+
+    /// Returns the size of a stored thread, of all its branches.
+    pub(crate) async fn size(&self, key: &ThreadKey) -> Result<Option<ThreadSize>, StoreError> {
+        let view = self.store.call("thread", |store| store.thread(key, ThreadParts::default())).await?;
+        Ok(view.map(|ThreadView { thread, .. }| ThreadSize { messages: thread.messages, bytes: thread.bytes }))
     }
 
     pub(crate) async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {

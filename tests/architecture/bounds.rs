@@ -12,6 +12,11 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("body of a request", "tests/http/limits.rs", "a_body_over_the_limit_is_refused_also_while_it_is_being_sent"),
     ("time for a body", "tests/http/limits.rs", "a_body_that_takes_too_long_is_refused"),
     ("pieces of a body", "tests/http/limits.rs", "a_body_in_tiny_pieces_is_refused"),
+    (
+        "memory of runs: their requests, those of imports, and the threads that they read",
+        "tests/http/limits.rs",
+        "the_values_of_running_requests_share_a_budget_and_leave_room_for_small_ones",
+    ),
     ("bodies in flight", "tests/http/limits.rs", "large_bodies_share_a_budget_and_leave_room_for_small_ones"),
     (
         "answers with messages of threads in flight",

@@ -1,12 +1,13 @@
 //! Limits on request bodies, on request heads, and on concurrent runs.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     Server,
     agent::builtin::Echo,
     options::{Connections, HttpOptions, ThreadOptions},
-    store::MemoryStore,
+    protocol::Message,
+    store::{CopiedMessage, CopiedRun, MemoryStore, RunRecord, Store as _, ThreadContent, ThreadKey},
 };
 use reqwest::header;
 use serde_json::Value;
@@ -233,6 +234,69 @@ Host: localhost
         drop(unread);
         assert_eq!(get(path).await.status(), 200);
     }
+}
+
+/// Runs that go on until their clients leave, on a server whose memory holds two of the largest requests: 10,000 values in
+/// open members, 4.9 MB each.
+async fn with_little_memory(store: Arc<MemoryStore>) -> Running {
+    let http = HttpOptions { max_run_memory_bytes: 0, max_body_bytes: 10_000, ..HttpOptions::default() };
+    Running::start(Server::new().agent("silent", silent().0).http_options(http).store(store)).await
+}
+
+async fn begun(server: &Running, input: &Value) -> TcpStream {
+    let mut stream = server.raw_run(input).await;
+    read_until(&mut stream, |text| text.contains("TEXT_MESSAGE_START")).await;
+    stream
+}
+
+async fn assert_no_memory(server: &Running, input: &Value) {
+    let refused = server.run(input).await;
+    assert_eq!((refused.status().as_u16(), refused.headers()["retry-after"].to_str().unwrap()), (503, "1"));
+    assert!(refused.text().await.unwrap().contains("too_many_run_bytes"));
+}
+
+#[tokio::test]
+async fn the_values_of_running_requests_share_a_budget_and_leave_room_for_small_ones() {
+    let server = with_little_memory(Arc::new(MemoryStore::new())).await;
+    let request = |thread: usize, values: usize| {
+        let mut input = input("hi");
+        (input["threadId"], input["state"]) = (thread.to_string().into(), vec![1; values].into());
+        input
+    };
+    let mut running = Vec::new();
+    for thread in 0..4 {
+        running.push(begun(&server, &request(thread, 4_500)).await);
+    }
+    assert_no_memory(&server, &request(4, 4_500)).await;
+    drop(begun(&server, &request(5, 1)).await);
+    running.pop();
+    drop(begun(&server, &request(6, 4_500)).await);
+}
+
+#[tokio::test]
+async fn the_threads_of_runs_share_the_budget_of_their_requests() {
+    let store = Arc::new(MemoryStore::new());
+    for thread in ["a", "b", "c"] {
+        let mut content = ThreadContent::default();
+        let message = Message::user("m", "x".repeat(4_800_000));
+        content.messages.push(CopiedMessage { parent: 0, run: None, message, feedback: None });
+        let mut record = RunRecord::new(0, 0, "before".into(), "silent".to_owned());
+        record.ended_at = Some(1);
+        content.runs.push(CopiedRun { record, head: 1, state: None, interrupts: Vec::new(), answered: Vec::new() });
+        content.head = 1;
+        let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: thread.into() };
+        assert!(store.insert(&key, &content).await.unwrap());
+    }
+    let server = with_little_memory(store).await;
+    let request = |thread: &str| {
+        let mut input = input("hi");
+        input["threadId"] = thread.into();
+        input
+    };
+    let running = [begun(&server, &request("a")).await, begun(&server, &request("b")).await];
+    assert_no_memory(&server, &request("c")).await;
+    drop(running);
+    drop(begun(&server, &request("c")).await);
 }
 
 #[tokio::test]

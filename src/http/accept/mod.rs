@@ -1,6 +1,5 @@
 //! From a connection to a request that a route may see: connections, bodies, hosts, origins, callers.
 
-pub(crate) mod body_budget;
 pub(crate) mod cors;
 pub(crate) mod extract;
 pub(crate) mod foreign_page;

@@ -1,4 +1,4 @@
-//! Reads request bodies, with limits on size, time and pieces, and within the [budget](super::body_budget) of all bodies.
+//! Reads request bodies, with limits on size, time and pieces, and within the [budget](crate::base::memory_budget) of all bodies.
 
 use std::time::Duration;
 
@@ -12,12 +12,10 @@ use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::{
-    body_budget::{BodyBudget, Room, SMALL_BODY_BYTES},
-    middleware::Caller,
-};
+use super::middleware::Caller;
 use crate::{
     auth::Principal,
+    base::memory_budget::{MemoryBudget, Room, SMALL_BYTES},
     http::{error::ApiError, state::App},
     protocol::decode::decode_members,
 };
@@ -40,7 +38,7 @@ pub(crate) async fn read(app: &App, head: &Parts, body: Body) -> Result<Bytes, A
 /// Reads the body of a route that needs only a few members: at most 64 KiB.
 pub(crate) async fn read_small(app: &App, request: Request) -> Result<Bytes, ApiError> {
     let (head, body) = request.into_parts();
-    read_at_most(app, &head, body, app.options().max_body_bytes.min(SMALL_BODY_BYTES)).await
+    read_at_most(app, &head, body, app.options().max_body_bytes.min(SMALL_BYTES)).await
 }
 
 /// Decodes a body that a request may leave out.
@@ -68,7 +66,11 @@ async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> 
     Err(error)
 }
 
-async fn collect(reader: &mut Reader, budget: &BodyBudget, principal: Option<&Principal>) -> Result<Bytes, ApiError> {
+async fn collect(
+    reader: &mut Reader,
+    budget: &MemoryBudget<Principal>,
+    principal: Option<&Principal>,
+) -> Result<Bytes, ApiError> {
     let declared = usize::try_from(reader.body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > reader.max_bytes {
         return Err(ApiError::body_too_large(reader.max_bytes));
@@ -134,7 +136,7 @@ impl Reader {
 
 /// A body of more than one piece.
 struct Growing<'a> {
-    budget: &'a BodyBudget,
+    budget: &'a MemoryBudget<Principal>,
     principal: Option<&'a Principal>,
     declared: usize,
     /// The size that there is room for.
@@ -155,7 +157,7 @@ impl AsRef<[u8]> for CountedBuffer {
 }
 
 impl<'a> Growing<'a> {
-    fn new(budget: &'a BodyBudget, principal: Option<&'a Principal>, declared: usize) -> Self {
+    fn new(budget: &'a MemoryBudget<Principal>, principal: Option<&'a Principal>, declared: usize) -> Self {
         Self { budget, principal, declared, capacity: 0, buffer: CountedBuffer::default() }
     }
 
@@ -172,8 +174,8 @@ impl<'a> Growing<'a> {
     /// what they need.
     async fn grow(&mut self, needed: usize, max_bytes: usize) -> Result<(), ApiError> {
         let capacity = match (self.capacity, self.declared) {
-            (0, 0) => SMALL_BODY_BYTES,
-            (0, declared) => declared.min(SMALL_BODY_BYTES),
+            (0, 0) => SMALL_BYTES,
+            (0, declared) => declared.min(SMALL_BYTES),
             (_, 0) => needed.max(2 * self.capacity).min(max_bytes),
             (_, declared) => declared.max(needed),
         };

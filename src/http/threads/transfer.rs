@@ -28,7 +28,11 @@ use crate::{
         },
         error::ApiError,
     },
-    protocol::{Interrupt, InterruptId, JsonObject, Message, RunId, ThreadId, TokenUsage, decode::decode_value},
+    protocol::{
+        Interrupt, InterruptId, JsonObject, Message, RunId, ThreadId, TokenUsage,
+        decode::{count_values, decode_value},
+    },
+    run::RequestSize,
     store::{CopiedMessage, CopiedRun, Feedback, Millis, RunFailure, RunRecord, RunStatus, ThreadContent, now},
 };
 
@@ -168,7 +172,9 @@ pub(crate) async fn import_thread(
     let (head, body) = request.into_parts();
     app.runs().check_limits(owner.as_ref())?;
     let body = read_body::read(&app, &head, body).await?;
+    let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
     let _slot = app.runs().reserve(owner.as_ref())?;
+    let _memory = app.run_memory().request(owner.as_ref(), size).await?;
     let json = decode_value(&body)?;
     drop(body);
     let export: ExportJson = serde_json::from_value(json).map_err(|error| {

@@ -33,8 +33,9 @@ pub(crate) struct HttpMetrics {
     broken_connections: Family<EndLabels, Counter>,
     pub(crate) connections: Gauge,
     pub(crate) slow_writes: Counter,
-    /// Set when the metrics are requested.
+    // Set when the metrics are requested.
     pub(crate) body_bytes_in_flight: Gauge,
+    pub(crate) run_memory_bytes: Gauge,
 }
 
 impl HttpMetrics {
@@ -62,5 +63,7 @@ impl HttpMetrics {
         registry.register("http_slow_writes", text, self.slow_writes.clone());
         let text = "Memory of the budget for request bodies that is in use";
         registry.register("http_body_bytes_in_flight", text, self.body_bytes_in_flight.clone());
+        let text = "Memory of the budget for requests and threads of runs that is in use";
+        registry.register("run_memory_bytes", text, self.run_memory_bytes.clone());
     }
 }

@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use super::error::{DecodeError, MAX_OPEN_VALUES};
+use super::error::DecodeError;
 
 const MAX_EXAMPLES: usize = 5;
 const MAX_QUOTED_CHARS: usize = 48;
@@ -59,6 +59,7 @@ impl fmt::Display for Ignored {
 #[derive(Default)]
 pub(super) struct Diagnostics {
     body_len: usize,
+    max_open_values: usize,
     error: RefCell<Option<DecodeError>>,
     ignored: RefCell<Ignored>,
     open_values: Cell<usize>,
@@ -66,12 +67,16 @@ pub(super) struct Diagnostics {
 }
 
 impl Diagnostics {
-    pub(super) fn new(body_len: usize) -> Self {
-        Self { body_len, ..Self::default() }
+    pub(super) fn new(body_len: usize, max_open_values: usize) -> Self {
+        Self { body_len, max_open_values, ..Self::default() }
     }
 
     pub(super) fn body_len(&self) -> usize {
         self.body_len
+    }
+
+    pub(super) fn open_values(&self) -> usize {
+        self.open_values.get()
     }
 
     /// Keeps the error, if it is the first one.
@@ -79,10 +84,10 @@ impl Diagnostics {
         self.error.borrow_mut().get_or_insert_with(error);
     }
 
-    /// Counts a value of an open payload. Returns `false` if it exceeds [`MAX_OPEN_VALUES`].
-    pub(super) fn count_open_value(&self) -> bool {
+    /// Counts a value of an open payload. Returns the largest number if that is exceeded.
+    pub(super) fn count_open_value(&self) -> Result<(), usize> {
         self.open_values.set(self.open_values.get() + 1);
-        self.open_values.get() <= MAX_OPEN_VALUES
+        if self.open_values.get() > self.max_open_values { Err(self.max_open_values) } else { Ok(()) }
     }
 
     pub(super) fn count_snake_case(&self) {

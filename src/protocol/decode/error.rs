@@ -1,7 +1,9 @@
 //! The errors that [`decode`](super::decode) returns.
 
+/// Maximum number of values of one input, those of messages included.
+pub(crate) const MAX_VALUES: usize = 500_000;
 /// Maximum number of values (numbers, strings, objects…) that the open payloads of one input hold together.
-pub(crate) const MAX_OPEN_VALUES: usize = 500_000;
+pub(crate) const MAX_OPEN_VALUES: usize = 100_000;
 
 /// The reason why an input is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -13,11 +15,13 @@ pub enum DecodeError {
     /// The JSON is nested too deeply.
     #[error("nested too deeply: {0}")]
     TooDeep(String),
-    /// The open payloads hold more than `MAX_OPEN_VALUES` values.
-    #[error("{}: more than {MAX_OPEN_VALUES} JSON values", if path.is_empty() { "the request body" } else { path })]
+    /// The open payloads, or all of the input, hold too many values.
+    #[error("{}: more than {limit} JSON values", if path.is_empty() { "the request body" } else { path })]
     TooManyValues {
-        /// JSON path of the payload that exceeded the limit.
+        /// JSON path of the payload that exceeded the limit; empty for the input as a whole.
         path: String,
+        /// The largest number of values.
+        limit: usize,
     },
     /// A member that the protocol describes is missing or has a wrong value.
     #[error("{}: {problem}", if path.is_empty() { "the request body" } else { path })]
@@ -33,7 +37,7 @@ impl DecodeError {
     /// Returns the JSON path of the error, if the error is at one place within the input.
     pub fn path(&self) -> Option<&str> {
         match self {
-            Self::Malformed { path, .. } | Self::TooManyValues { path } if !path.is_empty() => Some(path),
+            Self::Malformed { path, .. } | Self::TooManyValues { path, .. } if !path.is_empty() => Some(path),
             _ => None,
         }
     }

@@ -22,6 +22,7 @@ use serde_json::Value;
 
 pub(crate) use self::diagnostics::Ignored;
 pub use self::error::DecodeError;
+pub(crate) use self::error::{MAX_OPEN_VALUES, MAX_VALUES};
 use self::{
     diagnostics::Diagnostics,
     path::JsonPath,
@@ -29,7 +30,7 @@ use self::{
 };
 use super::RunAgentInput;
 
-use crate::base::text::shortened;
+use crate::base::{json_values, text::shortened};
 
 /// The longest text of an error about the syntax, in characters.
 const MAX_PROBLEM_CHARS: usize = 200;
@@ -43,6 +44,8 @@ pub struct Decoded {
     pub ignored: Ignored,
     /// The number of members that were spelled in snake case, as `thread_id`.
     pub snake_case: usize,
+    /// The number of JSON values in members of any content, such as the state.
+    pub open_values: usize,
 }
 
 /// Reads an input.
@@ -61,23 +64,34 @@ pub struct Decoded {
 /// assert_eq!(error.to_string(), "messages[0].toolCallId: missing");
 /// ```
 pub fn decode(body: &[u8]) -> Result<Decoded, DecodeError> {
-    let diagnostics = Diagnostics::new(body.len());
+    let diagnostics = Diagnostics::new(body.len(), MAX_OPEN_VALUES);
     match decode_with::<RunAgentInput>(body, &diagnostics) {
         Ok(Some(input)) => {
-            let snake_case = diagnostics.snake_case();
-            Ok(Decoded { input, ignored: diagnostics.into_ignored(), snake_case })
+            let (snake_case, open_values) = (diagnostics.snake_case(), diagnostics.open_values());
+            Ok(Decoded { input, ignored: diagnostics.into_ignored(), snake_case, open_values })
         }
         Ok(None) => Err(DecodeError::Syntax("no input".to_owned())),
         Err(error) => Err(diagnostics.into_error().unwrap_or(error)),
     }
 }
 
-/// Reads any JSON of at most [`MAX_OPEN_VALUES`] values, for formats other than AG-UI's.
+/// Counts the values of an input, before it takes the memory of a decoded one.
+///
+/// # Errors
+/// If there are more than [`MAX_VALUES`].
+pub(crate) fn count_values(body: &[u8]) -> Result<usize, DecodeError> {
+    match json_values::count_values(body) {
+        values if values <= MAX_VALUES => Ok(values),
+        _ => Err(DecodeError::TooManyValues { path: String::new(), limit: MAX_VALUES }),
+    }
+}
+
+/// Reads any JSON of at most [`MAX_VALUES`] values, for formats other than AG-UI's.
 ///
 /// # Errors
 /// If the bytes are not JSON, are nested too deeply, or hold too many values.
 pub(crate) fn decode_value(body: &[u8]) -> Result<Value, DecodeError> {
-    let diagnostics = Diagnostics::new(body.len());
+    let diagnostics = Diagnostics::new(body.len(), MAX_VALUES);
     let value = decode_with::<Value>(body, &diagnostics);
     value.map(Option::unwrap_or_default).map_err(|error| diagnostics.into_error().unwrap_or(error))
 }

@@ -54,11 +54,10 @@ impl<'a> JsonPath<'a> {
     }
 
     pub(super) fn count_open_value<E: de::Error>(&self) -> Result<(), E> {
-        if self.diagnostics.count_open_value() {
-            return Ok(());
-        }
-        self.diagnostics.record(|| DecodeError::TooManyValues { path: self.to_string() });
-        Err(E::custom("too many values"))
+        self.diagnostics.count_open_value().map_err(|limit| {
+            self.diagnostics.record(|| DecodeError::TooManyValues { path: self.to_string(), limit });
+            E::custom("too many values")
+        })
     }
 }
 

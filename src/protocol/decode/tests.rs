@@ -317,7 +317,7 @@ fn open_payloads_hold_a_bounded_number_of_values() {
     let state = format!("[{}0]", "0,".repeat(MAX_OPEN_VALUES));
     let body = format!(r#"{{"threadId":"t","runId":"r","messages":[],"state":{state}}}"#);
     let error = decode(body.as_bytes()).unwrap_err();
-    assert_eq!(error, DecodeError::TooManyValues { path: "state".to_owned() });
+    assert_eq!(error, DecodeError::TooManyValues { path: "state".to_owned(), limit: MAX_OPEN_VALUES });
     // The values of all payloads count together.
     let metadata = format!("{{\"a\":[{}0]}}", "0,".repeat(MAX_OPEN_VALUES / 100));
     let message = format!(r#"{{"id":"m","role":"user","content":"","metadata":{metadata}}}"#);
@@ -362,7 +362,7 @@ fn the_number_of_members_before_the_role_is_bounded() {
 fn other_formats_have_the_same_limits() {
     assert_eq!(decode_value(br#"{"a":[1,null]}"#).unwrap(), json!({ "a": [1, null] }));
     assert_eq!(decode_value(b"null").unwrap(), Value::Null);
-    let many = format!("[{}0]", "0,".repeat(MAX_OPEN_VALUES));
+    let many = format!("[{}0]", "0,".repeat(MAX_VALUES));
     let error = decode_value(many.as_bytes()).unwrap_err();
     assert_eq!(error.to_string(), "the request body: more than 500000 JSON values");
     let deep = "[".repeat(100_000);
@@ -391,9 +391,9 @@ fn members_in_snake_case_are_read() {
         ],
         "resume": [{ "interrupt_id": "i", "status": "cancelled" }],
     });
-    let Decoded { input, ignored, snake_case } = decoded(&input);
+    let Decoded { input, ignored, snake_case, open_values } = decoded(&input);
     assert!(ignored.is_empty(), "{ignored}");
-    assert_eq!(snake_case, 10);
+    assert_eq!((snake_case, open_values), (10, 2));
     let Value::Object(mut read) = serde_json::to_value(&input).unwrap() else { unreachable!() };
     assert_eq!(read["threadId"], "t");
     assert_eq!(read["forwardedProps"], json!({ "some_key": 1 }));

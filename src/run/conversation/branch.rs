@@ -127,6 +127,17 @@ impl From<ThreadView> for LoadedThread {
     }
 }
 
+impl LoadedThread {
+    /// Counts the JSON of a thread, and what its open values take beside their JSON, with so many copies of the state.
+    pub(crate) fn memory_bytes(&self, states: u64) -> u64 {
+        let Self { bytes, branch, state, .. } = self;
+        let state = state.as_ref().map_or(0, |(_, state)| open_values::size(state));
+        let messages =
+            branch.messages.iter().map(|message| MESSAGE_OVERHEAD_BYTES + open_values::size_of_message(message));
+        bytes + THREAD_OVERHEAD_BYTES + states * state + messages.sum::<u64>()
+    }
+}
+
 /// Threads as they were when the last run of this process on them ended. They may be outdated: the store checks the version
 /// when the next run begins.
 /// On a thread of 5,000 messages a run that finds the thread here takes 0.7 ms of CPU, and reading it takes 13 ms more.
@@ -143,7 +154,7 @@ struct CachedThreads {
 const MAX_CACHED_BYTES: u64 = 32 * 1024 * 1024;
 /// The approximate memory of a thread and of a message beside their text.
 const THREAD_OVERHEAD_BYTES: u64 = 1024;
-const MESSAGE_OVERHEAD_BYTES: u64 = 256;
+pub(crate) const MESSAGE_OVERHEAD_BYTES: u64 = 256;
 
 impl BranchCache {
     pub(crate) fn take(&self, key: &ThreadKey) -> Option<LoadedThread> {
@@ -176,7 +187,7 @@ impl BranchCache {
     }
 
     pub(crate) fn put(&self, key: ThreadKey, thread: LoadedThread) {
-        let size = cached_size(&thread);
+        let size = thread.memory_bytes(1);
         let mut cached = self.0.lock();
         cached.bytes += size;
         if let Some((_, old)) = cached.threads.insert(key, (thread, size)) {
@@ -187,13 +198,6 @@ impl BranchCache {
             cached.bytes -= oldest;
         }
     }
-}
-
-/// Counts the JSON of a thread, and what its open values take beside their JSON.
-fn cached_size(LoadedThread { bytes, branch, state, .. }: &LoadedThread) -> u64 {
-    let state = state.as_ref().map_or(0, |(_, state)| open_values::size(state));
-    let messages = branch.messages.iter().map(|message| MESSAGE_OVERHEAD_BYTES + open_values::size_of_message(message));
-    bytes + THREAD_OVERHEAD_BYTES + state + messages.sum::<u64>()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
+    memory::{RunMemory, STATE_COPIES},
     queue::{EnterError, TurnGuard},
     start_error::StartError,
 };
@@ -140,10 +141,13 @@ impl ThreadRuns {
         let [mut poll, longest] = POLL_BACKOFF;
         let loaded = self.cache.take(&key);
         let RunCaller { slot, agent, principal, forwarded } = caller;
+        if let (Some(memory), Some(loaded)) = (&slot.memory, &loaded) {
+            memory.thread(loaded.memory_bytes(STATE_COPIES)).await?;
+        }
         let (agent, principal, trace) = (agent.clone(), principal.clone(), forwarded.trace().cloned());
-        let (threads, detached) = (self.clone(), slot.detached.is_some());
+        let (threads, detached, memory) = (self.clone(), slot.detached.is_some(), slot.memory.clone());
         let mut attempt =
-            Box::new(BeginAttempt { threads, key, turn, agent, principal, trace, detached, client, loaded });
+            Box::new(BeginAttempt { threads, key, turn, agent, principal, trace, detached, memory, client, loaded });
         loop {
             // The attempt completes even if the client leaves, because a run that was begun has to be ended.
             let (same, run, lost) = match CompleteOnDrop::new(attempt.begin()).await? {
@@ -221,6 +225,7 @@ struct BeginAttempt {
     /// The place of the request in a trace.
     trace: Option<Arc<TraceContext>>,
     detached: bool,
+    memory: Option<RunMemory>,
     client: ClientInput,
     /// The thread as it was last read; `None` if it is assumed to be new.
     loaded: Option<LoadedThread>,
@@ -239,7 +244,7 @@ impl BeginAttempt {
                 Ok(plan) => plan,
                 Err(PlanError::Store(error)) => return Err(error.into()),
                 Err(PlanError::Changed) => {
-                    self.loaded = self.threads.load(&self.key).await?;
+                    self.load().await?;
                     continue;
                 }
             };
@@ -279,9 +284,24 @@ impl BeginAttempt {
                 BeginOutcome::Busy { run, lost } => {
                     return Ok(BeginResult::Busy { attempt: self, run: Box::new(run), lost });
                 }
-                BeginOutcome::Changed => self.loaded = self.threads.load(&self.key).await?,
+                BeginOutcome::Changed => self.load().await?,
             }
         }
+    }
+
+    /// Reads the thread, when there is room for it.
+    async fn load(&mut self) -> Result<(), StartError> {
+        self.loaded = None;
+        if let Some(memory) = &self.memory
+            && let Some(size) = self.threads.size(&self.key).await?
+        {
+            memory.unread_thread(size).await?;
+        }
+        self.loaded = self.threads.load(&self.key).await?;
+        if let (Some(memory), Some(loaded)) = (&self.memory, &self.loaded) {
+            memory.read_thread(loaded.memory_bytes(STATE_COPIES));
+        }
+        Ok(())
     }
 
     async fn begin_with(&self, plan: &Plan, request: Option<&str>) -> Result<BeginOutcome, StartError> {

@@ -3,6 +3,7 @@
 pub(crate) mod active;
 pub(crate) mod admission;
 pub(crate) mod maintenance;
+pub(crate) mod memory;
 pub(crate) mod owner_limit;
 pub(crate) mod queue;
 pub(crate) mod quota;

@@ -2,7 +2,7 @@
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::quota::QuotaShare;
+use super::{memory::RunMemory, quota::QuotaShare};
 use crate::run::drive::control::LiveGuard;
 
 /// The right to one run, and its place among the live runs, which a shutdown stops and waits for. It is held until the
@@ -15,4 +15,6 @@ pub(crate) struct Slot {
     pub(crate) share: Option<QuotaShare>,
     pub(crate) detached: Option<OwnedSemaphorePermit>,
     pub(crate) live: LiveGuard,
+    /// `None` for a run that is taken over.
+    pub(crate) memory: Option<RunMemory>,
 }

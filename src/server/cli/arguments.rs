@@ -119,7 +119,7 @@ pub(super) struct CheckArguments {
     /// The configuration file, as with --config
     #[arg(value_name = "FILE", conflicts_with = "config")]
     pub(super) file: Option<PathBuf>,
-    /// Also connects to the MCP servers, and names their tools and the pages that these show
+    /// Also connects to the MCP servers, names their tools and the pages that these show, and asks each model for a word
     #[arg(long)]
     pub(super) online: bool,
     #[command(flatten)]

@@ -1,24 +1,41 @@
-//! `agui-server check`: says what is wrong with a configuration, and with `--online` what its MCP servers offer.
+//! `agui-server check`: says what is wrong with a configuration, and with `--online` what its MCP servers offer and whether
+//! its models answer.
 
-use std::error::Error;
+use std::{error::Error, time::Instant};
 
-use futures::future::join_all;
+use futures::{StreamExt as _, future::join_all};
 
 use super::{
     arguments::{CheckArguments, CommandOptions},
     load::load,
     output::{print_line, print_warning},
-    printable::printable_line,
+    printable::{excerpt, printable_line},
 };
-use crate::server::{configured::tools::build_tools, options::Loaded};
+use crate::{
+    llm::{Model, ModelRequest, Turn},
+    protocol::ContentPart,
+    server::{
+        configured::{
+            agent_models::{HostedModel, hosted_models},
+            tools::build_tools,
+        },
+        options::Loaded,
+    },
+};
 
-/// Returns `false` if an MCP server cannot be connected to.
+const MAX_ERROR_CHARS: usize = 500;
+
+/// Returns `false` if an MCP server cannot be connected to, or if a model does not answer.
 pub(super) async fn check(CheckArguments { file, online, options }: CheckArguments) -> Result<bool, Box<dyn Error>> {
     let (loaded, warnings) = load(CommandOptions { config: options.config.or(file), ..options })?;
     warnings.iter().for_each(|warning| print_warning(warning));
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
-    if online { check_mcp_servers(&loaded).await } else { Ok(true) }
+    if !online {
+        return Ok(true);
+    }
+    let (are_connected, answer) = (check_mcp_servers(&loaded).await?, check_models(&loaded).await?);
+    Ok(are_connected && answer)
 }
 
 async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
@@ -33,4 +50,31 @@ async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
         print_line(&printable_line(&format!("mcp:{name}: {found}")));
     }
     Ok(probed.iter().all(|(_, found)| found.is_ok()))
+}
+
+async fn check_models(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
+    let asked = hosted_models(loaded)?.into_iter().map(async |HostedModel { agent, name, model }| {
+        let (begun, answer) = (Instant::now(), ask(&*model, name).await);
+        let (does, problem) = match &answer {
+            Ok(()) => ("answers", String::new()),
+            Err(problem) => ("does not answer", format!(": {}", excerpt(problem, MAX_ERROR_CHARS))),
+        };
+        let seconds = begun.elapsed().as_secs_f64();
+        (answer.is_ok(), format!("agent:{agent}: {name} {does} ({seconds:.1} s){problem}"))
+    });
+    let asked = join_all(asked).await;
+    asked.iter().for_each(|(_, found)| print_line(&printable_line(found)));
+    Ok(asked.iter().all(|(answers, _)| *answers))
+}
+
+/// Sends the agent's own request with a short message, and ends it with the first piece of the answer. A list of models, where
+/// a provider has one, would not show that this key may use the model with these options, and that its account pays.
+async fn ask(model: &dyn Model, name: &str) -> Result<(), String> {
+    let turns = vec![Turn::User(vec![ContentPart::text("Reply with OK.")])];
+    let request = ModelRequest { model: Some(name.to_owned()), turns, ..ModelRequest::default() };
+    match model.stream(request).next().await {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(error)) => Err(format!("{error:?}")),
+        None => Err("the answer is empty".to_owned()),
+    }
 }

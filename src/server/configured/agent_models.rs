@@ -7,8 +7,32 @@ use indexmap::IndexMap;
 use super::models::{RustModels, build_model, connection_warnings, known_models};
 use crate::{
     llm::{ContextOptions, KnownModels, Model, ModelOptions},
-    server::options::{AgentConfig, Config, ConfigError, LlmConfig, Origin},
+    server::options::{AgentConfig, Config, ConfigError, LlmConfig, Loaded, ModelConfig, Origin},
 };
+
+/// A model at a provider that an agent's requests may use.
+pub(in crate::server) struct HostedModel<'s> {
+    pub(in crate::server) agent: &'s str,
+    pub(in crate::server) name: &'s str,
+    pub(in crate::server) model: Arc<dyn Model>,
+}
+
+/// Builds the models of the agents, also those that a request has to name.
+pub(in crate::server) fn hosted_models(
+    Loaded { config, origin }: &Loaded,
+) -> Result<Vec<HostedModel<'_>>, ConfigError> {
+    let rust_models = RustModels::default();
+    let (mut models, mut hosted) = (AgentModels::new(config, origin, &rust_models)?, Vec::new());
+    for (agent, llm) in config.agents.iter().filter_map(|(agent, config)| Some((agent, config.llm()?))) {
+        if matches!(llm.model, ModelConfig::Hosted(..)) {
+            let (model, usual) = (models.model(agent, llm)?, llm.model.name());
+            let others = llm.options.models.iter().map(String::as_str).filter(|name| *name != usual);
+            let names = [usual].into_iter().chain(others);
+            hosted.extend(names.map(|name| HostedModel { agent, name, model: model.clone() }));
+        }
+    }
+    Ok(hosted)
+}
 
 /// Builds each agent's model once. A fallback is the model of another agent, without that agent's own fallbacks: so two
 /// agents can be each other's fallback.

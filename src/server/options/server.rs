@@ -93,6 +93,9 @@ pub(crate) struct RunsConfig {
     pub(crate) max_continuations: u32,
     /// The most that a run may add to its messages and its log, in bytes. A run that exceeds it fails (`run_too_long`).
     pub(crate) max_run_bytes: u64,
+    /// The memory of the requests of running runs and of imports, and of the threads that the runs read, in bytes, together. A
+    /// request that finds no room within five seconds is refused with 503.
+    pub(crate) max_memory_bytes: usize,
 }
 
 impl Default for ServerConfig {
@@ -128,6 +131,7 @@ impl Default for RunsConfig {
             detached_max: Some(Duration::from_secs(3600)),
             max_continuations: 3,
             max_run_bytes: 64 * 1024 * 1024,
+            max_memory_bytes: 256 * 1024 * 1024,
         }
     }
 }

@@ -4,6 +4,7 @@
 mod broken;
 mod callers;
 mod calls;
+mod check_online;
 mod context;
 mod endings;
 mod fallback;

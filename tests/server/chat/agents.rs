@@ -10,6 +10,7 @@ use agui_server::{
     store::MemoryStore,
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::support::Running;
 
@@ -20,6 +21,8 @@ pub const HOSTILE: &str = "begin\x1b[2J\x1b]52;c;AAAA\x07\u{9b}31m\r\x08\u{202e}
 #[derive(Clone, Default)]
 pub struct Desk {
     inputs: Arc<Mutex<Vec<RunAgentInput>>>,
+    /// Lets a run that should *approve later* ask its question.
+    pub question: Arc<Notify>,
 }
 
 impl Desk {
@@ -93,6 +96,10 @@ async fn answer(desk: Desk, input: RunAgentInput, out: Emitter) -> Result<(), Ag
             ask(&out, "Which one?", schema).await
         }
         "approve" => approval(&out).await,
+        "approve later" => {
+            desk.question.notified().await;
+            approval(&out).await
+        }
         "endless" => {
             let mut text = out.text_message().await?;
             text.push("It begins").await?;

@@ -27,10 +27,15 @@ struct Terminal {
 
 impl Terminal {
     fn open(server: &Running, has_colours: bool) -> Self {
+        Self::run(&format!("{BINARY} chat {}", server.url("")), "xterm", has_colours)
+    }
+
+    /// Runs a command of the shell in a terminal of a type.
+    fn run(chat: &str, terminal: &str, has_colours: bool) -> Self {
         let mut command = Command::new("script");
         command.args(["--quiet", "--return", "--flush", "--command"]);
         // Without `exec`, some shells wait for the chat, and Ctrl-C ends them.
-        command.arg(format!("exec {BINARY} chat {}", server.url(""))).arg("/dev/null").env("TERM", "xterm");
+        command.arg(format!("exec {chat}")).arg("/dev/null").env("TERM", terminal);
         command.env_remove("NO_COLOR").envs((!has_colours).then_some(("NO_COLOR", "1")));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (keyboard, mut out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -156,7 +161,8 @@ async fn approvals_and_forms_are_asked_for() {
 
     terminal.say("form").await;
     terminal.until("The agent asks: Which one?").await;
-    terminal.reply("  1. S\r\n  2. L\r\nsize (1 to 2): ", "3").await;
+    terminal.until("  1. S\r\n  2. L\r\n").await;
+    terminal.reply("size (1 to 2): ", "3").await;
     terminal.until("expected the number of a choice, or its text").await;
     terminal.reply("size (1 to 2): ", "2").await;
     terminal.reply("gift (yes or no): ", "y").await;
@@ -170,6 +176,77 @@ async fn approvals_and_forms_are_asked_for() {
     }
     let expected = "answered {\"size\":\"S\",\"gift\":false,\"number\":2,\"to\":{\"city\":\"Rome\"}}";
     terminal.until(expected).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cursor_keys_edit_a_line_and_bring_messages_back() {
+    const UP: &str = "\x1b[A";
+    const LEFT: &str = "\x1b[D";
+    let desk = Desk::default();
+    let server = desk.serve().await;
+    let mut terminal = Terminal::open(&server, false);
+    terminal.say(&format!("helo{LEFT}l")).await;
+    terminal.until("1: hello").await;
+    terminal.say(&format!("{UP} again")).await;
+    terminal.until("2: hello again").await;
+    // Answers are not brought back.
+    terminal.say("approve").await;
+    terminal.reply("Approve? (yes, no or edit): ", "no").await;
+    terminal.reply("Reason (Enter for none): ", "a secret").await;
+    terminal.until("answered").await;
+    terminal.say(&format!("{UP}{UP}")).await;
+    terminal.until("5: hello again").await;
+    // A paste of several lines is one message.
+    terminal.say("\x1b[200~one\ntwo\x1b[201~").await;
+    terminal.until("6: one\r\ntwo").await;
+    // Two lines that come at once are two.
+    terminal.say("three\nfour").await;
+    terminal.until("7: three").await;
+    terminal.until("8: four").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_are_typed_during_a_run_do_not_answer_its_question() {
+    let desk = Desk::default();
+    let server = desk.serve().await;
+    let mut terminal = Terminal::open(&server, false);
+    terminal.say("approve later").await;
+    terminal.press("yes\n");
+    terminal.until("yes").await;
+    desk.question.notify_one();
+    terminal.until("What was typed before the question is not used.").await;
+    terminal.reply("Approve? (yes, no or edit): ", "no").await;
+    terminal.reply("Reason (Enter for none): ", "").await;
+    terminal.until("answered {\"approved\":false}").await;
+    // Nor do those that come together with the message.
+    terminal.say("approve\nyes").await;
+    terminal.reply("Approve? (yes, no or edit): ", "/cancel").await;
+    terminal.until("cancelled null").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_prompt_is_for_the_terminal_and_the_answers_for_the_output() {
+    let server = Desk::default().serve().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("answers");
+    let chat = format!("{BINARY} chat {} > {}", server.url(""), file.display());
+    let mut terminal = Terminal::run(&chat, "xterm", false);
+    terminal.say("hello").await;
+    terminal.say("/quit").await;
+    assert_eq!(terminal.exit_code().await, Some(0));
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "1: hello\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_that_cannot_move_its_cursor_gets_no_escape_sequences() {
+    let server = Desk::default().serve().await;
+    let mut terminal = Terminal::run(&format!("{BINARY} chat {}", server.url("")), "dumb", false);
+    terminal.say("hello").await;
+    terminal.until("1: hello").await;
+    terminal.until("> ").await;
+    assert!(!terminal.shown().contains('\x1b'), "{:?}", terminal.shown());
+    terminal.press("\x03");
+    assert_eq!(terminal.exit_code().await, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -266,6 +343,10 @@ async fn control_characters_of_a_server_do_not_reach_the_terminal() {
     let own = ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m"];
     assert!(own.iter().all(|code| shown.contains(code)), "{shown:?}");
     let others = own.iter().fold(shown, |shown, code| shown.replace(code, ""));
+    // The line editor marks pastes and updates, clears the line, and moves the cursor behind the prompt.
+    let moves = (1..80).map(|column| format!("\r\x1b[{column}C"));
+    let edits = ["\x1b[?2004h", "\x1b[?2004l", "\x1b[?2026h", "\x1b[?2026l", "\r\x1b[K"].map(str::to_owned);
+    let others = edits.into_iter().chain(moves).fold(others, |others, code| others.replace(&code, ""));
     let is_obeyed = |char: &char| (char.is_control() && !"\r\n".contains(*char)) || *char == '\u{202e}';
     assert_eq!(others.chars().find(is_obeyed), None, "{others:?}");
     assert!(others.contains("begin␛[2J␛]52;c;AAAA␇") && !others.contains(HOSTILE), "{others}");

@@ -90,7 +90,7 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> Result<Respons
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let agent = find_agent(app, agent)?;
     let (read, request) =
-        read_run(app, request, |body| ChatRequest::read(&decode_value(body)?).map_err(ApiError::from)).await?;
+        read_run(app, request, |body| Ok((ChatRequest::read(&decode_value(body)?)?, usize::MAX))).await?;
     let owner = read.principal.as_ref();
     let (thread_id, open, agent) = match &request.thread_id {
         Some(id) => {

@@ -6,12 +6,18 @@ use std::{
     thread,
 };
 
-use tokio::{signal::ctrl_c, sync::mpsc};
+use futures::FutureExt as _;
+#[cfg(unix)]
+use tokio::signal::unix::{Signal as CtrlC, SignalKind, signal};
+#[cfg(not(unix))]
+use tokio::signal::windows::{CtrlC, ctrl_c};
+use tokio::{sync::mpsc, task::block_in_place};
 
+use super::line_editor::LineEditor;
 use crate::server::cli::printable::printable;
 
-/// Lines that were read before they are asked for. A terminal's lines are read at once, so that those typed before a
-/// question can be told from its answer.
+/// Lines of a terminal without an editor that are read before they are asked for: those typed before a question are not
+/// its answer.
 const MAX_TYPED_LINES: usize = 1024;
 
 /// The look of a line.
@@ -35,8 +41,12 @@ impl Style {
 }
 
 pub(super) struct Console {
+    /// In a terminal that moves its cursor.
+    editor: Option<LineEditor>,
+    /// Without an editor.
     lines: mpsc::Receiver<io::Result<String>>,
-    interrupts: mpsc::Receiver<()>,
+    /// The editor, which takes Ctrl-C while it reads, gives it back to this listener.
+    interrupts: CtrlC,
     is_interactive: bool,
     has_colours: bool,
     /// True if answers and notes are on the same screen.
@@ -46,34 +56,31 @@ pub(super) struct Console {
 }
 
 impl Console {
-    /// Begins to read standard input, on a thread of its own that ends with the process: a read cannot be cancelled.
+    /// Begins to read standard input, unless an editor does it, on a thread of its own that ends with the process: such a
+    /// read cannot be cancelled.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// The system has no thread left, or reports no Ctrl-C.
     pub(super) fn open() -> io::Result<Self> {
         let is_interactive = io::stdin().is_terminal();
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let is_screen = io::stderr().is_terminal();
+        let editor = (is_interactive && !is_dumb).then(LineEditor::new).transpose()?;
         let (sender, lines) = mpsc::channel(if is_interactive { MAX_TYPED_LINES } else { 1 });
-        thread::Builder::new().spawn(move || {
-            for line in io::stdin().lock().lines() {
-                if sender.blocking_send(line).is_err() {
-                    break;
+        if editor.is_none() {
+            thread::Builder::new().spawn(move || {
+                for line in io::stdin().lock().lines() {
+                    if sender.blocking_send(line).is_err() {
+                        break;
+                    }
                 }
-            }
-        })?;
-        // One task for the whole chat: `ctrl_c()` misses a signal that comes between two calls, while an event is shown.
-        let (interrupt, interrupts) = mpsc::channel(1);
-        tokio::spawn(async move {
-            while ctrl_c().await.is_ok() {
-                // If the channel is full, an earlier Ctrl-C has not been read yet.
-                let _ = interrupt.try_send(());
-            }
-        });
+            })?;
+        }
         Ok(Self {
+            editor,
             lines,
-            interrupts,
+            interrupts: ctrl_c()?,
             is_interactive,
             has_colours: is_interactive && is_screen && !is_dumb && !is_set("NO_COLOR"),
             shares_screen: is_screen && io::stdout().is_terminal(),
@@ -104,7 +111,12 @@ impl Console {
     pub(super) async fn ask(&mut self, prompt: &str) -> io::Result<Option<String>> {
         self.end_lines();
         // Ctrl-C that came after the end of a run was meant for the run.
-        while self.interrupts.try_recv().is_ok() {}
+        while self.interrupts.recv().now_or_never().flatten().is_some() {}
+        let styled = self.styled(Style::Bold, prompt);
+        if let Some(editor) = &mut self.editor {
+            let line = block_in_place(|| editor.read(&printable(prompt), &styled));
+            return line.map_err(|error| named("the terminal", error));
+        }
         self.write_note(Style::Bold, prompt);
         let line = self.next_line().await?;
         if line.is_none() {
@@ -113,16 +125,21 @@ impl Console {
         Ok(line)
     }
 
+    /// Lets the arrow keys bring a message back.
+    pub(super) fn remember(&mut self, message: &str) -> io::Result<()> {
+        self.editor.as_mut().map_or(Ok(()), |editor| editor.remember(message))
+    }
+
     /// Drops the lines that were typed before a question was shown: they cannot be its answer.
-    pub(super) fn drop_typed_lines(&mut self) {
-        let mut dropped = 0;
+    pub(super) fn drop_typed_lines(&mut self) -> io::Result<()> {
+        let mut is_typed = self.editor.as_mut().map_or(Ok(false), LineEditor::drop_typed_lines)?;
         while self.lines.try_recv().is_ok() {
-            dropped += 1;
+            is_typed = true;
         }
-        if dropped > 0 {
-            let dropped = if dropped == 1 { "1 line was".to_owned() } else { format!("{dropped} lines were") };
-            self.note(Style::Dim, &format!("{dropped} typed before the question and not used"));
+        if is_typed {
+            self.note(Style::Dim, "What was typed before the question is not used.");
         }
+        Ok(())
     }
 
     /// Appends to the answer.
@@ -183,11 +200,16 @@ impl Console {
     }
 
     fn write_note(&self, style: Style, text: &str) {
-        let text = printable(text);
-        let (begin, end) = if self.has_colours && style != Style::Plain { (style.code(), "\x1b[0m") } else { ("", "") };
+        let text = self.styled(style, text);
         let mut out = io::stderr().lock();
         // Without standard error, answers can still be read.
-        let _ = write!(out, "{begin}{text}{end}").and_then(|()| out.flush());
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    fn styled(&self, style: Style, text: &str) -> String {
+        let text = printable(text);
+        let (begin, end) = if self.has_colours && style != Style::Plain { (style.code(), "\x1b[0m") } else { ("", "") };
+        format!("{begin}{text}{end}")
     }
 }
 
@@ -201,7 +223,12 @@ fn named(stream: &str, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{stream}: {error}"))
 }
 
-async fn wait_for(interrupts: &mut mpsc::Receiver<()>) {
+#[cfg(unix)]
+fn ctrl_c() -> io::Result<CtrlC> {
+    signal(SignalKind::interrupt())
+}
+
+async fn wait_for(interrupts: &mut CtrlC) {
     if interrupts.recv().await.is_none() {
         // The system reports no signals.
         std::future::pending::<()>().await;
@@ -217,8 +244,9 @@ impl Console {
             sender.try_send(Ok((*line).to_owned())).unwrap();
         }
         Self {
+            editor: None,
             lines,
-            interrupts: mpsc::channel(1).1,
+            interrupts: ctrl_c().unwrap(),
             is_interactive: true,
             has_colours: false,
             shares_screen: false,

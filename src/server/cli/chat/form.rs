@@ -3,7 +3,7 @@
 //! Objects are asked for member by member. A schema that has no question of its own is asked for as JSON. The caller
 //! checks whether the value fits the schema as a whole.
 
-use serde_json::{Number, Value};
+use serde_json::{Number, Value, json};
 
 use crate::{
     protocol::approval::ApprovalDecision,
@@ -38,6 +38,8 @@ enum FieldKind {
     Integer,
     Number,
     Text,
+    Email,
+    Url,
     Json,
 }
 
@@ -80,7 +82,12 @@ fn kind_of(schema: &Value) -> FieldKind {
         Some("boolean") => FieldKind::Boolean,
         Some("integer") => FieldKind::Integer,
         Some("number") => FieldKind::Number,
-        Some("string") => FieldKind::Text,
+        // The formats that the playground checks.
+        Some("string") => match schema.get("format").and_then(Value::as_str) {
+            Some("email") => FieldKind::Email,
+            Some("uri") => FieldKind::Url,
+            _ => FieldKind::Text,
+        },
         _ => FieldKind::Json,
     }
 }
@@ -137,6 +144,8 @@ impl Field {
             FieldKind::Integer => "whole number".to_owned(),
             FieldKind::Number => "number".to_owned(),
             FieldKind::Text => "text".to_owned(),
+            FieldKind::Email => "e-mail address".to_owned(),
+            FieldKind::Url => "URL".to_owned(),
             FieldKind::Json => "JSON".to_owned(),
         };
         let empty = match (&self.default, self.is_required) {
@@ -168,10 +177,20 @@ impl Field {
             FieldKind::Integer => text.parse::<i64>().map_err(|_| "expected a whole number, such as 3")?.into(),
             FieldKind::Number => text.parse::<Number>().map_err(|_| "expected a number, such as 3 or 2.5")?.into(),
             FieldKind::Text => line.into(),
+            FieldKind::Email => {
+                formatted(text, "email").ok_or("expected an e-mail address, such as ada@example.com")?
+            }
+            FieldKind::Url => formatted(text, "uri").ok_or("expected a URL, such as https://example.com")?,
             FieldKind::Json => serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?,
         };
         Ok(Some(value))
     }
+}
+
+/// Returns a text that has a format of JSON Schema.
+fn formatted(text: &str, format: &str) -> Option<Value> {
+    let schema = jsonschema::options().should_validate_formats(true).build(&json!({ "format": format })).ok()?;
+    Some(text.into()).filter(|value| schema.is_valid(value))
 }
 
 /// Reads a yes or a no, in a word or a letter, in English or Chinese.
@@ -199,8 +218,6 @@ pub(super) fn insert(answer: &mut Value, path: &[String], value: Value) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn answered(schema: &Value, lines: &[&str]) -> Value {
@@ -226,6 +243,9 @@ mod tests {
             (json!({ "type": "integer" }), "-3", json!(-3)),
             (json!({ "type": "number" }), "2.5", json!(2.5)),
             (json!({ "type": "string" }), " spaces stay", json!(" spaces stay")),
+            (json!({ "type": "string", "format": "email" }), " ada@example.com", json!("ada@example.com")),
+            (json!({ "type": "string", "format": "uri" }), "mailto:ada@example.com", json!("mailto:ada@example.com")),
+            (json!({ "type": "string", "format": "time" }), "noon", json!("noon")),
             (json!({ "type": "string", "default": "usual" }), "", json!("usual")),
             (json!({ "type": "array" }), "[1, 2]", json!([1, 2])),
             (json!({ "$ref": "#/$defs/x" }), "{\"a\": 1}", json!({ "a": 1 })),
@@ -261,6 +281,16 @@ mod tests {
             (json!({ "type": "integer" }), "2.5", "expected a whole number, such as 3"),
             (json!({ "type": "number" }), "NaN", "expected a number, such as 3 or 2.5"),
             (json!({ "type": "string" }), " ", "this value is needed"),
+            (
+                json!({ "type": "string", "format": "email" }),
+                "ada",
+                "expected an e-mail address, such as ada@example.com",
+            ),
+            (
+                json!({ "type": "string", "format": "uri" }),
+                "example.com",
+                "expected a URL, such as https://example.com",
+            ),
         ] {
             assert_eq!(fields(&schema)[0].read(line), Err(expected.to_owned()), "{schema} {line}");
         }

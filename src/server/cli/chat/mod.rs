@@ -8,6 +8,7 @@ mod command;
 mod console;
 mod conversation;
 mod form;
+mod line_editor;
 mod questions;
 mod server;
 mod session;

@@ -82,7 +82,7 @@ pub(super) fn show(interrupt: &Interrupt, messages: &Messages, console: &mut Con
 }
 
 async fn ask(interrupt: &Interrupt, console: &mut Console) -> Result<Value, Unanswered> {
-    console.drop_typed_lines();
+    console.drop_typed_lines()?;
     console.note(Style::Dim, &format!("{CANCEL} leaves the question without an answer"));
     loop {
         let payload = match &interrupt.response_schema {

@@ -86,6 +86,7 @@ impl<'a> Session<'a> {
     async fn chat(&mut self) -> Result<(), Box<dyn Error>> {
         self.console.note(Style::Dim, "/help shows the commands.");
         while let Some(line) = self.console.ask("> ").await? {
+            self.console.remember(&line)?;
             let mut step = self.obey(&line).await?;
             loop {
                 match step {

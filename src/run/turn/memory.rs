@@ -1,0 +1,131 @@
+//! The memory that runs may use together, for their requests and for the threads that they read. A request waits for room
+//! before it is decoded, a thread before it is read, and both are given back when the run has ended.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::start_error::StartError;
+use crate::{
+    agent::Principal,
+    base::memory_budget::{MemoryBudget, Room},
+    protocol::decode::{MAX_OPEN_VALUES, MAX_VALUES},
+    run::conversation::branch::MESSAGE_OVERHEAD_BYTES,
+    store::ThreadSize,
+};
+
+/// A text is kept by the run, and written to the store.
+const TEXT_COPIES: usize = 2;
+/// What a value of a message takes beside its text: 20 runs with 19,000 messages of 54 bytes took 195 MB (2026-11-26).
+const VALUE_BYTES: usize = 130;
+/// The state of the thread, the agent's and the transcript's.
+pub(crate) const STATE_COPIES: u64 = 3;
+/// What a value in an open member takes, with these copies: 20 runs with 240,000 times `{"a":1}` as their state took 4.7 GB.
+const OPEN_VALUE_BYTES: usize = 490;
+
+pub(crate) struct RunMemoryBudget {
+    budget: MemoryBudget<Principal>,
+    /// The most that one request, or one thread, takes. A thread can be larger by option, and then takes this room.
+    largest: usize,
+}
+
+/// The memory of one run. Clones share it.
+#[derive(Clone)]
+pub(crate) struct RunMemory(Arc<Shared>);
+
+struct Shared {
+    budget: Arc<RunMemoryBudget>,
+    principal: Option<Principal>,
+    of_request: Mutex<Room>,
+    of_thread: Mutex<Option<Room>>,
+}
+
+/// The size of a request: the bytes of its body and the number of its JSON values.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestSize {
+    pub(crate) body_bytes: usize,
+    pub(crate) values: usize,
+}
+
+impl RequestSize {
+    /// Returns the memory of the decoded request.
+    fn decoded(self, open_values: usize) -> usize {
+        let open = open_values.min(self.values);
+        TEXT_COPIES * self.body_bytes + VALUE_BYTES * (self.values - open) + OPEN_VALUE_BYTES * open
+    }
+}
+
+impl RunMemoryBudget {
+    /// Two of the largest requests have room, whatever `bytes` is.
+    pub(crate) fn new(bytes: usize, max_body_bytes: usize, has_shares: bool) -> Self {
+        let values = MAX_VALUES.min(max_body_bytes);
+        let largest = RequestSize { body_bytes: max_body_bytes, values }.decoded(MAX_OPEN_VALUES);
+        Self { budget: MemoryBudget::new(bytes, largest, has_shares), largest }
+    }
+
+    /// Returns the bytes that are taken.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.budget.used_bytes()
+    }
+
+    /// Waits for room for a request. Which of its values are open is not known yet.
+    ///
+    /// # Errors
+    /// [`StartError::TooManyRunBytes`].
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        principal: Option<&Principal>,
+        size: RequestSize,
+    ) -> Result<RunMemory, StartError> {
+        let room = self.room(principal, size.decoded(MAX_OPEN_VALUES)).await?;
+        let (budget, principal) = (self.clone(), principal.cloned());
+        let (of_request, of_thread) = (Mutex::new(room), Mutex::default());
+        Ok(RunMemory(Arc::new(Shared { budget, principal, of_request, of_thread })))
+    }
+
+    async fn room(&self, principal: Option<&Principal>, bytes: usize) -> Result<Room, StartError> {
+        let room = self.budget.whole(principal, bytes.min(self.largest)).await;
+        room.map_err(|_| StartError::TooManyRunBytes)
+    }
+}
+
+impl RunMemory {
+    /// Keeps what a request takes that has so many values in open members.
+    pub(crate) fn decoded(&self, size: RequestSize, open_values: usize) {
+        self.0.of_request.lock().shrink_to(size.decoded(open_values));
+    }
+
+    /// Waits for room for a thread that takes so many bytes, in place of that for another version of it.
+    ///
+    /// # Errors
+    /// [`StartError::TooManyRunBytes`].
+    pub(crate) async fn thread(&self, bytes: u64) -> Result<(), StartError> {
+        *self.0.of_thread.lock() = None;
+        let room = self.0.budget.room(self.0.principal.as_ref(), as_usize(bytes)).await?;
+        *self.0.of_thread.lock() = Some(room);
+        Ok(())
+    }
+
+    /// As [`thread`](Self::thread), for a thread that is still to be read: half of it may be its state.
+    pub(crate) async fn unread_thread(&self, size: ThreadSize) -> Result<(), StartError> {
+        let values = (size.bytes / 2).min(MAX_OPEN_VALUES as u64);
+        self.thread(size.bytes + MESSAGE_OVERHEAD_BYTES * size.messages + OPEN_VALUE_BYTES as u64 * values).await
+    }
+
+    /// Keeps what a thread takes that was read.
+    pub(crate) fn read_thread(&self, bytes: u64) {
+        if let Some(room) = &mut *self.0.of_thread.lock() {
+            room.shrink_to(as_usize(bytes));
+        }
+    }
+}
+
+fn as_usize(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+impl std::fmt::Debug for RunMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunMemory").finish_non_exhaustive()
+    }
+}
