@@ -106,10 +106,13 @@ pub(crate) async fn follow_after(
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let principal = caller.principal();
     let follower = threads.follow(principal.as_ref(), thread, run, after).await?;
-    let Some(follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    let Some(mut follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    if let Encoder::Dialect(_) = encoder {
+        follower.rewind();
+    }
     let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
     let room = AnswerRoom::NONE;
-    let followed = FollowedRun { threads, before, room, skip: 0, after_first, follower, caller: principal };
+    let followed = FollowedRun { threads, before, room, skip: after, after_first, follower, caller: principal };
     Ok(followed.respond(encoder, app.options().keep_alive))
 }
 
@@ -144,7 +147,11 @@ impl FollowedRun {
                 match with_timeout(keep_alive, follower.next()).await {
                     None => encoder.heartbeat(&mut out),
                     Some(Ok(Some(events))) => {
-                        for (number, json) in events.events().filter(|(number, _)| *number > skip) {
+                        for (number, json) in events.events() {
+                            if number <= skip {
+                                encoder.skip(json);
+                                continue;
+                            }
                             if after_first.is_empty() {
                                 encoder.number(number, &mut out);
                             }

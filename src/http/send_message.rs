@@ -17,6 +17,7 @@ use super::{
         middleware::Caller,
         read_body,
     },
+    dialects::tanstack::TanStackEncoder,
     error::ApiError,
     follow::{LastEventId, follow_after, last_event_id},
     read_run::{find_agent, read_run},
@@ -128,11 +129,19 @@ pub(crate) fn warn_of_snake_case(members: usize) {
 }
 
 fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
+    if is_tanstack(input, headers) {
+        return Encoder::Dialect(Box::<TanStackEncoder>::default());
+    }
     let version = match is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
         true => StreamVersion::Legacy,
         false => StreamVersion::for_declared(input.protocol_version.as_deref()),
     };
     Encoder::negotiate(accepted(headers)).for_version(version)
+}
+
+/// True if the request comes from TanStack AI's client: it repeats the run's id in a header, and declares no version.
+fn is_tanstack(input: &RunAgentInput, headers: &HeaderMap) -> bool {
+    input.protocol_version.is_none() && headers.get("x-run-id").is_some_and(|id| id == input.run_id.as_str())
 }
 
 fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {

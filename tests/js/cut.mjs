@@ -3,11 +3,11 @@
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 
-/** Returns the length of `text` up to the end of the frame with text delta number `count`, or 0 if `text` has less. */
-function lengthUntil(text, count) {
+/** Returns the length of `text` up to the end of the frame with event number `count` of a type, or 0 if `text` has less. */
+function lengthUntil(text, count, type) {
   let at = 0;
   for (let seen = 0; seen < count; seen++) {
-    at = text.indexOf("TEXT_MESSAGE_CONTENT", at) + 1;
+    at = text.indexOf(type, at) + 1;
     if (at === 0) return 0;
   }
   const end = text.indexOf("\n\n", at);
@@ -15,11 +15,11 @@ function lengthUntil(text, count) {
 }
 
 /**
- * Starts a proxy in front of a server. Breaks connection number n after the frame with text delta number `cuts[n - 1]`,
- * or at once if that is 0; later connections are left alone.
+ * Starts a proxy in front of a server. Breaks connection number n after the frame with event number `cuts[n - 1]` of
+ * a type, or at once if that is 0; later connections are left alone.
  * @returns its `url`, the requests it has passed on (`requests`, one text each), and `close`
  */
-export async function cuttingProxy(target, cuts) {
+export async function cuttingProxy(target, cuts, type = "TEXT_MESSAGE_CONTENT") {
   const { hostname, port } = new URL(target);
   const requests = [];
   const sockets = new Set();
@@ -41,7 +41,7 @@ export async function cuttingProxy(target, cuts) {
     upstream.on("data", (bytes) => {
       const before = received.length;
       received += bytes.toString("latin1");
-      const length = lengthUntil(received, last);
+      const length = lengthUntil(received, last, type);
       if (length === 0) return void client.write(bytes);
       upstream.pause();
       client.end(bytes.subarray(0, length - before), cut);

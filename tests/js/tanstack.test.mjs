@@ -1,14 +1,17 @@
-// TanStack AI's client, unchanged: it resumes a run whose connection breaks, and a page that is reloaded.
+// TanStack AI's client, unchanged: it resumes a run whose connection breaks, and a page that is reloaded. It runs the tools
+// of its page, and lets interrupts be answered.
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 
-import { ChatClient, fetchServerSentEvents } from "@tanstack/ai-client";
+import { ChatClient, clientTools, fetchServerSentEvents } from "@tanstack/ai-client";
 
 import { cuttingProxy } from "./cut.mjs";
+import { agentOn, configFile, startModel, startWeather, weatherTools } from "./models.mjs";
 import { restartableServer } from "./restart.mjs";
-import { CONTINUE, Page, countTo, promise, readThread, request, useServer } from "./threads.mjs";
+import { startServer } from "./server.mjs";
+import { CONTINUE, Page, countTo, follow, promise, readThread, request, typesOf, useServer } from "./threads.mjs";
 
 const server = useServer();
 
@@ -149,17 +152,141 @@ test("a page with a history in pages loads the earlier messages", async () => {
   assert.deepEqual(shown(paged.client), all);
 });
 
-test("a page that is reloaded shows the open interrupts", async () => {
+const FILES = ["report-2025.pdf", "report-2026.pdf"];
+
+/** A page with the tool `search_local_files`. `calls` are the inputs that the client has called it with. */
+function openWithTool(threadId, options) {
+  const calls = [];
+  const execute = (input) => (calls.push(input), FILES);
+  const inputSchema = { type: "object", properties: { keyword: { type: "string" } } };
+  const tool = { __toolSide: "client", name: "search_local_files", description: "Searches files", inputSchema, execute };
+  return { calls, ...open(threadId, { tools: clientTools(tool), ...options }) };
+}
+
+const SEARCH = "search for report files locally";
+const FOUND = [["user", SEARCH], ["assistant", ""], ["assistant", `Found 2 files: ${FILES.join(" and ")}`]];
+
+for (const [name, forwardedProps] of [["detached", CONTINUE], ["that ends with its connection", {}]]) {
+  test(`a tool of the page runs by itself, in a run ${name}`, async () => {
+    const threadId = randomUUID();
+    const { client, calls, errors } = openWithTool(threadId, { forwardedProps });
+    await client.sendMessage(SEARCH);
+    assert.deepEqual(calls, [{ keyword: "report" }]);
+    assert.deepEqual(shown(client), FOUND);
+    assert.deepEqual(errors, []);
+    const { messages, runs } = await readThread(server, threadId);
+    assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+    assert.deepEqual(runs.map(({ status }) => status), ["finished", "finished"]);
+  });
+}
+
+test("a tool of the page runs when the connection breaks within its call", async (t) => {
+  for (const type of ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "tool-input-available"]) {
+    const proxy = await cuttingProxy(server.url, [1], type);
+    t.after(proxy.close);
+    const { client, calls, errors } = openWithTool(randomUUID(), { url: proxy.url });
+    await client.sendMessage(SEARCH);
+    assert.ok(proxy.requests.some((text) => /last-event-id/i.test(text)), `not broken after ${type}`);
+    // Both frames are sent at once. If the connection breaks between them all the same, the tool runs again.
+    const times = type === "tool-input-available" ? 2 : 1;
+    assert.deepEqual(calls, Array(times).fill({ keyword: "report" }), type);
+    assert.deepEqual(shown(client), FOUND, type);
+    assert.deepEqual(errors, []);
+  }
+});
+
+test("only a request of TanStack AI's client gets its additions", async () => {
   const threadId = randomUUID();
-  const { client } = open(threadId);
-  await client.sendMessage("approve");
+  const { client } = openWithTool(threadId);
+  await client.sendMessage(SEARCH);
+  const [, { runId }] = (await readThread(server, threadId)).runs;
+  const { events } = await follow(server, threadId, runId);
+  assert.deepEqual(typesOf(events), ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]);
+  const page = new Page(server);
+  await page.say("approve");
+  assert.deepEqual(page.pendingInterrupts.map(({ metadata }) => metadata), [undefined]);
+});
+
+test("a tool of the page runs in a turn whose other call needs an approval", async (t) => {
+  const [model, weather] = await Promise.all([startModel(), startWeather()]);
+  t.after(() => Promise.all([model.stop(), weather.stop()]));
+  const agent = agentOn("openai", model.url, { tools: ["order_weather"] });
+  const file = await configFile(`default_agent = "assistant"\n${agent}${weatherTools(weather.url)}`);
+  t.after(file.remove);
+  const service = await startServer({ config: file.config });
+  t.after(service.stop);
+  const called = (name, args) => ({ name, arguments: JSON.stringify(args) });
+  const toolCalls = [called("order_weather", { city: "Paris" }), called("search_local_files", { keyword: "report" })];
+  const isContinued = ({ messages }) => messages.some(({ role }) => role === "tool");
+  model.on({ predicate: (request) => !isContinued(request) }, { toolCalls });
+  model.on({ predicate: isContinued }, { content: "Both are done." });
+
+  const asked = interruptsOf({ url: service.url });
+  const { client, calls, errors } = openWithTool(randomUUID(), asked.options);
+  await client.sendMessage("go");
+  assert.deepEqual(calls, [{ keyword: "report" }]);
+  const [interrupt] = await asked.kept;
+  const answered = promise();
+  client.updateOptions({ onFinish: answered.keep });
+  interrupt.resolveInterrupt({ approved: true });
+  await answered.kept;
+  assert.deepEqual(shown(client).at(-1), ["assistant", "Both are done."]);
+  assert.equal(weather.asked.length, 1);
+  assert.deepEqual(errors, []);
+});
+
+/** Resolves with the interrupts that a page shows first. */
+function interruptsOf(options) {
   const { kept, keep } = promise();
-  open(threadId, { persistence: true, onInterruptStateChange: ({ interrupts }) => void (interrupts.length && keep(interrupts)) });
-  const [interrupt] = await kept;
-  const [open1] = (await readThread(server, threadId)).interrupts;
-  assert.equal(interrupt.id, open1.id);
-  // This server's interrupts have no binding of TanStack AI, so the page must answer them itself.
-  assert.equal(interrupt.kind, "unbound");
+  const onInterruptStateChange = ({ interrupts }) => void (interrupts.length && keep(interrupts));
+  return { kept, options: { ...options, onInterruptStateChange } };
+}
+
+for (const isReloaded of [false, true]) {
+  test(`a ${isReloaded ? "reloaded " : ""}page answers interrupts with their own controls`, async () => {
+    const threadId = randomUUID();
+    const asked = interruptsOf({});
+    const first = open(threadId, asked.options);
+    await first.client.sendMessage("approve 2");
+    const again = interruptsOf({ persistence: true });
+    const { client, errors } = isReloaded ? open(threadId, again.options) : first;
+    const interrupts = await (isReloaded ? again : asked).kept;
+    assert.deepEqual(interrupts.map(({ canResolve, metadata }) => [canResolve, metadata]), [
+      [true, { kind: "approval", toolName: "book_train", input: { to: "Beijing" } }],
+      [true, { kind: "approval", toolName: "book_hotel", input: { city: "Beijing", nights: 2 } }],
+    ]);
+    const answered = promise();
+    client.updateOptions({ onFinish: answered.keep });
+    const [train, hotel] = interrupts;
+    train.resolveInterrupt({ approved: true });
+    if (isReloaded) hotel.cancel();
+    else hotel.resolveInterrupt({ approved: false });
+    await answered.kept;
+    assert.deepEqual(errors, []);
+    assert.deepEqual((await readThread(server, threadId)).interrupts, []);
+    assert.match(shown(client).at(-1)[1], /a train to Beijing is booked; .* no hotel is booked/);
+  });
+}
+
+test("stop() ends a run, and leaves a detached run to its end or to its cancellation", async () => {
+  for (const [forwardedProps, status] of [[{}, "cancelled"], [CONTINUE, "running"]]) {
+    const threadId = randomUUID();
+    const started = until({ forwardedProps }, (messages) => lastText(messages).startsWith("1 2 3"));
+    const { client } = open(threadId, started.options);
+    const answered = client.sendMessage("count to 200");
+    await started.kept;
+    client.stop();
+    await answered;
+    let run;
+    do [run] = (await readThread(server, threadId)).runs;
+    while (status === "cancelled" && run.status === "running");
+    assert.equal(run.status, status);
+    if (status === "cancelled") continue;
+    const { runId } = run;
+    await request(server, "POST", `/threads/${threadId}/runs/${runId}/cancel`);
+    const { events } = await follow(server, threadId, runId);
+    assert.deepEqual(events.at(-1).outcome, { type: "cancelled" });
+  }
 });
 
 test("a page on a new thread is empty, and an unknown run cannot be joined", async () => {

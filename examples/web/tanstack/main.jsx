@@ -1,6 +1,6 @@
 import { clientTools, fetchServerSentEvents, useChat } from "@tanstack/ai-react";
 import { toolDefinition } from "@tanstack/ai/client";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { createRoot } from "react-dom/client";
 import { z } from "zod";
 
@@ -33,26 +33,14 @@ function App() {
   const { messages, isLoading, error, interrupts } = chat;
   const [text, setText] = useState("");
 
-  // The library calls tools by itself for servers made with TanStack AI only.
-  useEffect(() => {
-    if (isLoading) return;
-    const parts = messages.at(-1)?.parts ?? [];
-    for (const { name, id, arguments: json, state } of parts) {
-      if (name !== searchFiles.name || state !== "input-complete") continue;
-      chat.addToolResult({ toolCallId: id, tool: name, output: searchFiles.execute(JSON.parse(json)) });
-    }
-  }, [isLoading]);
-
   const send = (event) => {
     event.preventDefault();
     chat.sendMessage(text);
     setText("");
   };
-  // The next run continues with the answers to all interrupts.
-  const answer = (approved) =>
-    chat.resumeInterruptsUnsafe(
-      interrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload: { approved } })),
-    );
+  // The next run begins when all interrupts are answered.
+  const answer = (approved) => interrupts.forEach((interrupt) => interrupt.resolveInterrupt({ approved }));
+  // `chat.stop()` would leave the detached run running.
   const stop = () => fetch(`${SERVER}/threads/${threadId}/runs/${chat.runId}/cancel`, { method: "POST" });
   const edit = (index) => {
     const content = prompt("Edit");

@@ -25,6 +25,12 @@ pub(crate) const PROTO_MEDIA_TYPE: &str = "application/vnd.ag-ui.event+proto";
 pub trait SseDialect: fmt::Debug + Send {
     /// Appends the frames of an event, or nothing if the dialect has no form for it.
     fn event(&mut self, event: &Event, out: &mut Vec<u8>);
+
+    /// Appends the number of the event that is appended next. Most dialects have no place for it.
+    fn number(&mut self, _number: u64, _out: &mut Vec<u8>) {}
+
+    /// Reads an event that the client has, on which later events can depend.
+    fn skip(&mut self, _event: &Event) {}
 }
 
 /// Writes the events of one run.
@@ -89,11 +95,21 @@ impl Encoder {
     }
 
     /// Appends the number of the event that is appended next, with which a client reconnects: the `id:` line of
-    /// Server-Sent Events. Protobuf frames and dialects have no place for it, so nothing is appended.
-    pub fn number(&self, number: u64, out: &mut Vec<u8>) {
-        if let Self::Sse(_) = self {
-            // Writing to memory cannot fail.
-            let _ = writeln!(out, "id: {number}");
+    /// Server-Sent Events. Protobuf frames have no place for it, so nothing is appended.
+    pub fn number(&mut self, number: u64, out: &mut Vec<u8>) {
+        match self {
+            Self::Sse(_) => write_number(number, out),
+            Self::Proto(_) => {}
+            Self::Dialect(dialect) => dialect.number(number, out),
+        }
+    }
+
+    /// Reads an event of a run's log that the client has: later events of a dialect can depend on it.
+    pub fn skip(&mut self, json: &str) {
+        if let Self::Dialect(dialect) = self
+            && let Ok(event) = serde_json::from_str(json)
+        {
+            dialect.skip(&event);
         }
     }
 
@@ -114,4 +130,9 @@ impl Encoder {
             out.extend_from_slice(b": keep-alive\n\n");
         }
     }
+}
+
+pub(crate) fn write_number(number: u64, out: &mut Vec<u8>) {
+    // Writing to memory cannot fail.
+    let _ = writeln!(out, "id: {number}");
 }

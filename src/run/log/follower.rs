@@ -129,6 +129,11 @@ impl Follower {
         self.live.as_ref().map_or(self.is_delivered, |live| live.set_delivered())
     }
 
+    /// Goes back to the first event.
+    pub(crate) fn rewind(&mut self) {
+        self.after = 0;
+    }
+
     /// Returns the id of the run.
     pub(crate) fn run_id(&self) -> &RunId {
         &self.run_id

@@ -10,12 +10,14 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::ui_message::{UiMessage, ui_messages};
+use super::{
+    encoder::{TanStackEncoder, bind},
+    ui_message::{UiMessage, ui_messages},
+};
 use crate::http::openapi::{answer, refuse};
 use crate::http::{
     accept::{
         extract::{Path, Query},
-        media_type::accepted,
         middleware::Caller,
     },
     error::ApiError,
@@ -83,7 +85,7 @@ struct ActiveRun<'a> {
 #[serde(rename_all = "camelCase")]
 struct OpenInterrupts<'a> {
     run_id: &'a RunId,
-    pending: &'a [Interrupt],
+    pending: Vec<Interrupt>,
 }
 
 #[derive(Default, Serialize, ToSchema)]
@@ -163,7 +165,7 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
         Some(thread) => thread,
         None => threads.thread_of_run(principal.as_ref(), run).await?,
     };
-    follow_after(app, caller, &thread, run, after, Encoder::negotiate(accepted(headers))).await
+    follow_after(app, caller, &thread, run, after, Encoder::Dialect(Box::<TanStackEncoder>::default())).await
 }
 
 async fn hydrate(
@@ -192,10 +194,15 @@ async fn hydrate(
     let running = runs.first().filter(|run| thread.is_running && run.detached);
     let before = pages.last().and_then(|earliest| earliest.before);
     let asking_run = threads.asking_run(&thread).await?;
+    let calls = pages.iter().flat_map(|page| &page.messages).flat_map(Message::tool_calls);
+    let mut pending = thread.interrupts;
+    for interrupt in &mut pending {
+        bind(interrupt, |id| calls.clone().find(|call| call.id == *id).map(|call| &call.function));
+    }
     let hydration = Hydration {
         messages: ui_messages(pages.iter().rev().flat_map(|page| &page.messages)),
         active_run: running.map(|run| ActiveRun { run_id: &run.id }),
-        interrupts: asking_run.as_ref().map(|run_id| OpenInterrupts { run_id, pending: &thread.interrupts }),
+        interrupts: asking_run.as_ref().map(|run_id| OpenInterrupts { run_id, pending }),
         page: PageEnd { truncated: before.is_some(), cursor: before.map(|before| before.to_string()) },
     };
     room.json(&hydration)
