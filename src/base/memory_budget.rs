@@ -57,7 +57,7 @@ impl<P: Clone + Eq + Hash> MemoryBudget<P> {
     /// half of one principal holds one.
     pub(crate) fn new(bytes: usize, largest: usize, has_shares: bool) -> Self {
         let small = (bytes / 4).max(2 * SMALL_BYTES);
-        let large = (bytes - bytes / 4).max(largest.saturating_mul(2));
+        let large = (bytes - bytes / 4).max(largest.div_ceil(UNIT).saturating_mul(2 * UNIT));
         Self { small: Pool::new(small), large: Pool::new(large), has_shares }
     }
 
@@ -190,9 +190,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_largest_body_has_room_in_a_small_budget() {
-        let budget = MemoryBudget::new(0, MEGABYTE, true);
+        let budget = MemoryBudget::new(0, MEGABYTE + 1, true);
         let ada = "ada".to_owned();
         drop(budget.small(Some(&ada), SMALL_BYTES).await.unwrap());
-        drop(budget.large(Some(&ada), MEGABYTE).await.unwrap());
+        drop(budget.large(Some(&ada), MEGABYTE + 1).await.unwrap());
     }
 }
