@@ -40,6 +40,10 @@ pub(crate) struct Room {
 }
 
 impl Room {
+    pub(crate) fn bytes(&self) -> usize {
+        self.of_pool.num_permits() * UNIT
+    }
+
     /// Gives back what exceeds this many bytes.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         for permit in self.of_principal.iter_mut().chain([&mut self.of_pool]) {

@@ -47,7 +47,7 @@ pub(crate) async fn read_run<T>(
     let mut slot = app.runs().reserve(principal.as_ref())?;
     let memory = app.run_memory().request(principal.as_ref(), size).await?;
     let (decoded, open_values) = decode(&body)?;
-    memory.decoded(size, open_values);
+    memory.decoded(open_values);
     slot.memory = Some(memory);
     Ok((ReadRun { head, principal, slot }, decoded))
 }

@@ -128,13 +128,14 @@ impl From<ThreadView> for LoadedThread {
 }
 
 impl LoadedThread {
-    /// Counts the JSON of a thread, and what its open values take beside their JSON, with so many copies of the state.
-    pub(crate) fn memory_bytes(&self, states: u64) -> u64 {
+    /// Returns the memory that a run on the thread takes: the JSON, what open values take beside it, and the state as the thread
+    /// has it, the agent and the transcript.
+    pub(crate) fn memory_bytes(&self) -> u64 {
         let Self { bytes, branch, state, .. } = self;
         let state = state.as_ref().map_or(0, |(_, state)| open_values::size(state));
         let messages =
             branch.messages.iter().map(|message| MESSAGE_OVERHEAD_BYTES + open_values::size_of_message(message));
-        bytes + THREAD_OVERHEAD_BYTES + states * state + messages.sum::<u64>()
+        bytes + THREAD_OVERHEAD_BYTES + STATE_COPIES * state + messages.sum::<u64>()
     }
 }
 
@@ -146,22 +147,24 @@ pub(crate) struct BranchCache(Mutex<CachedThreads>);
 
 #[derive(Debug, Default)]
 struct CachedThreads {
-    /// The threads in the order of their last runs, each with its size in memory.
+    /// The threads in the order of their last runs, each with its memory.
     threads: LinkedHashMap<ThreadKey, (LoadedThread, u64)>,
     bytes: u64,
 }
 
+const STATE_COPIES: u64 = 3;
 const MAX_CACHED_BYTES: u64 = 32 * 1024 * 1024;
 /// The approximate memory of a thread and of a message beside their text.
 const THREAD_OVERHEAD_BYTES: u64 = 1024;
 pub(crate) const MESSAGE_OVERHEAD_BYTES: u64 = 256;
 
 impl BranchCache {
-    pub(crate) fn take(&self, key: &ThreadKey) -> Option<LoadedThread> {
+    /// Returns a thread with its [`memory_bytes`](LoadedThread::memory_bytes).
+    pub(crate) fn take(&self, key: &ThreadKey) -> Option<(LoadedThread, u64)> {
         let mut cached = self.0.lock();
         let (thread, size) = cached.threads.remove(key)?;
         cached.bytes -= size;
-        Some(thread)
+        Some((thread, size))
     }
 
     /// Repeats a write of [`Store::set_delivered`](crate::store::Store::set_delivered) on the cached thread.
@@ -187,7 +190,7 @@ impl BranchCache {
     }
 
     pub(crate) fn put(&self, key: ThreadKey, thread: LoadedThread) {
-        let size = thread.memory_bytes(1);
+        let size = thread.memory_bytes();
         let mut cached = self.0.lock();
         cached.bytes += size;
         if let Some((_, old)) = cached.threads.insert(key, (thread, size)) {
@@ -217,7 +220,7 @@ mod tests {
                 LoadedThread { version, state: None, interrupts: Vec::new(), bytes: 0, branch: branch.clone() };
             cache.put(key.clone(), thread);
             cache.set_delivered(&key, ThreadVersion { number: 1, version: 4 }, 7, true);
-            let thread = cache.take(&key).unwrap();
+            let (thread, _) = cache.take(&key).unwrap();
             assert_eq!(thread.version.version, expected, "version {cached}");
             assert_eq!(thread.branch.origin(0), MessageOrigin::Run { run: 7, delivered: true });
         }

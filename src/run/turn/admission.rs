@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    memory::{RunMemory, STATE_COPIES},
+    memory::RunMemory,
     queue::{EnterError, TurnGuard},
     start_error::StartError,
 };
@@ -139,10 +139,10 @@ impl ThreadRuns {
         self.stored_bytes.check::<StartError>(&self.store, &self.options.retention, &key.owner).await?;
         let (deadline, asked_at) = (Instant::now() + self.options.queue_timeout, now());
         let [mut poll, longest] = POLL_BACKOFF;
-        let loaded = self.cache.take(&key);
+        let (loaded, bytes) = self.cache.take(&key).unzip();
         let RunCaller { slot, agent, principal, forwarded } = caller;
-        if let (Some(memory), Some(loaded)) = (&slot.memory, &loaded) {
-            memory.thread(loaded.memory_bytes(STATE_COPIES)).await?;
+        if let (Some(memory), Some(bytes)) = (&slot.memory, bytes) {
+            memory.thread(bytes).await?;
         }
         let (agent, principal, trace) = (agent.clone(), principal.clone(), forwarded.trace().cloned());
         let (threads, detached, memory) = (self.clone(), slot.detached.is_some(), slot.memory.clone());
@@ -299,7 +299,7 @@ impl BeginAttempt {
         }
         self.loaded = self.threads.load(&self.key).await?;
         if let (Some(memory), Some(loaded)) = (&self.memory, &self.loaded) {
-            memory.read_thread(loaded.memory_bytes(STATE_COPIES));
+            memory.read_thread(loaded.memory_bytes());
         }
         Ok(())
     }

@@ -18,14 +18,12 @@ use crate::{
 const TEXT_COPIES: usize = 2;
 /// What a value of a message takes beside its text: 20 runs with 19,000 messages of 54 bytes took 195 MB (2026-11-26).
 const VALUE_BYTES: usize = 130;
-/// The state of the thread, the agent's and the transcript's.
-pub(crate) const STATE_COPIES: u64 = 3;
-/// What a value in an open member takes, with these copies: 20 runs with 240,000 times `{"a":1}` as their state took 4.7 GB.
+/// What a value in an open member takes, with the copies of a state: 20 runs with 240,000 times `{"a":1}` took 4.7 GB.
 const OPEN_VALUE_BYTES: usize = 490;
 
 pub(crate) struct RunMemoryBudget {
     budget: MemoryBudget<Principal>,
-    /// The most that one request, or one thread, takes. A thread can be larger by option, and then takes this room.
+    /// The most that one request takes, and the most that a run takes with its thread, so that it finds room in a share.
     largest: usize,
 }
 
@@ -36,6 +34,7 @@ pub(crate) struct RunMemory(Arc<Shared>);
 struct Shared {
     budget: Arc<RunMemoryBudget>,
     principal: Option<Principal>,
+    request: RequestSize,
     of_request: Mutex<Room>,
     of_thread: Mutex<Option<Room>>,
 }
@@ -75,12 +74,12 @@ impl RunMemoryBudget {
     pub(crate) async fn request(
         self: &Arc<Self>,
         principal: Option<&Principal>,
-        size: RequestSize,
+        request: RequestSize,
     ) -> Result<RunMemory, StartError> {
-        let room = self.room(principal, size.decoded(MAX_OPEN_VALUES)).await?;
+        let room = self.room(principal, request.decoded(MAX_OPEN_VALUES)).await?;
         let (budget, principal) = (self.clone(), principal.cloned());
         let (of_request, of_thread) = (Mutex::new(room), Mutex::default());
-        Ok(RunMemory(Arc::new(Shared { budget, principal, of_request, of_thread })))
+        Ok(RunMemory(Arc::new(Shared { budget, principal, request, of_request, of_thread })))
     }
 
     /// Waits for room for a copy of a thread of so many bytes: what is read, what is written, and its columns.
@@ -98,9 +97,9 @@ impl RunMemoryBudget {
 }
 
 impl RunMemory {
-    /// Keeps what a request takes that has so many values in open members.
-    pub(crate) fn decoded(&self, size: RequestSize, open_values: usize) {
-        self.0.of_request.lock().shrink_to(size.decoded(open_values));
+    /// Keeps what the request takes, which has so many values in open members.
+    pub(crate) fn decoded(&self, open_values: usize) {
+        self.0.of_request.lock().shrink_to(self.0.request.decoded(open_values));
     }
 
     /// Waits for room for a thread that takes so many bytes, in place of that for another version of it.
@@ -109,7 +108,8 @@ impl RunMemory {
     /// [`StartError::TooManyRunBytes`].
     pub(crate) async fn thread(&self, bytes: u64) -> Result<(), StartError> {
         *self.0.of_thread.lock() = None;
-        let room = self.0.budget.room(self.0.principal.as_ref(), as_usize(bytes)).await?;
+        let most = self.0.budget.largest.saturating_sub(self.0.of_request.lock().bytes());
+        let room = self.0.budget.room(self.0.principal.as_ref(), as_usize(bytes).min(most)).await?;
         *self.0.of_thread.lock() = Some(room);
         Ok(())
     }
@@ -135,5 +135,25 @@ fn as_usize(bytes: u64) -> usize {
 impl std::fmt::Debug for RunMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RunMemory").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_largest_request_on_the_largest_thread_fits_into_a_share() {
+        const MAX_BODY_BYTES: usize = 1_000_001;
+        let budget = Arc::new(RunMemoryBudget::new(0, MAX_BODY_BYTES, true));
+        let ada = Principal::new("key", "ada");
+        let largest = RequestSize { body_bytes: MAX_BODY_BYTES, values: MAX_VALUES };
+        let memory = budget.request(Some(&ada), largest).await.unwrap();
+        memory.thread(u64::MAX).await.unwrap();
+        memory.decoded(0);
+        memory.thread(u64::MAX).await.unwrap();
+        assert!(matches!(budget.request(Some(&ada), largest).await, Err(StartError::TooManyRunBytes)));
+        drop(memory);
+        assert_eq!(budget.used_bytes(), 0);
     }
 }

@@ -10,7 +10,7 @@ use super::pool::Operation;
 use crate::{
     protocol::Message,
     store::{
-        StoreResult,
+        CopiedMessage, StoreResult,
         columns::Indexing,
         search::searched_text,
         words::{self, indexed, is_completed, separated},
@@ -33,22 +33,13 @@ pub(super) const INDEXING: Indexing =
 /// As [`INDEXING`], for messages that [`index`] adds.
 pub(super) const INDEXING_LATER: Indexing = Indexing { message: |_| None, ..INDEXING };
 
-/// Adds messages of a thread, each with its number, to the index. No statement has so many that it reaches its timeout.
-pub(super) async fn index<'a>(
-    operation: &mut Operation,
-    thread: i64,
-    messages: impl Iterator<Item = (i64, &'a Message)>,
-) -> StoreResult<()> {
-    let mut messages = messages.fuse();
-    loop {
-        let some = messages.by_ref().take(MESSAGES_AT_ONCE);
-        let (numbers, vectors): (Vec<_>, Vec<_>) =
-            some.map(|(number, message)| (number, message_vector(message))).unzip();
-        if numbers.is_empty() {
-            return Ok(());
-        }
-        operation.all(sqlx::query(INDEX).bind(thread).bind(numbers).bind(vectors)).await?;
+/// Adds all messages of a new thread to the index. No statement has so many that it reaches its timeout.
+pub(super) async fn index(operation: &mut Operation, thread: i64, messages: &[CopiedMessage]) -> StoreResult<()> {
+    for (some, before) in messages.chunks(MESSAGES_AT_ONCE).zip((0_i64..).step_by(MESSAGES_AT_ONCE)) {
+        let vectors: Vec<_> = some.iter().map(|copied| message_vector(&copied.message)).collect();
+        operation.all(sqlx::query(INDEX).bind(thread).bind(before).bind(vectors)).await?;
     }
+    Ok(())
 }
 
 fn message_vector(message: &Message) -> Option<String> {

@@ -89,6 +89,7 @@ async fn run_named_events(
 async fn run(app: &App, agent: Option<&str>, request: Request) -> Result<Response, ApiError> {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let agent = find_agent(app, agent)?;
+    // The values of such a request are not told apart: all count as open.
     let (read, request) =
         read_run(app, request, |body| Ok((ChatRequest::read(&decode_value(body)?)?, usize::MAX))).await?;
     let owner = read.principal.as_ref();
