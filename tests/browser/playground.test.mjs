@@ -7,65 +7,19 @@ import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { binary, startServer } from "../js/server.mjs";
-import { endedThread, runOutside, statuses, useBrowser } from "./browser.mjs";
+import { endedThread, runOutside, statuses } from "./browser.mjs";
 import { button } from "./chat.mjs";
+import { AGENTS, answerWith, ask, chat, events, field, message, send, shows, tab, threads, usePlayground } from "./playground.mjs";
 
-const AGENTS = {
-  AGUI_DEFAULT_AGENT: "demo",
-  AGUI_AGENTS__DEMO__KIND: "script",
-  AGUI_AGENTS__DEMO__SCRIPT: fileURLToPath(new URL("../../config/scripts/demo.toml", import.meta.url)),
-  AGUI_AGENTS__DEMO__A2UI: "true",
-  AGUI_AGENTS__ECHO__KIND: "echo",
-};
 const KEY = "open-sesame-1234";
 const OTHER_KEY = "another-sesame-5678";
 /** One red pixel. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
-const used = useBrowser({ variables: AGENTS, examples: false });
-
-/** Opens the playground of a server in a new tab, with settings of its own. */
-async function open({ url = used.server.url, prepare = () => {}, ...settings } = {}) {
-  const context = await used.browser.newContext({
-    locale: "en-GB",
-    permissions: ["clipboard-read", "clipboard-write"],
-    viewport: { width: 1400, height: 900 },
-    ...settings,
-  });
-  const page = await used.newPage(context);
-  used.opened.push(page);
-  await prepare(page);
-  await page.goto(`${url}/playground`);
-  return page;
-}
-used.opened = [];
-test.afterEach(() => Promise.all(used.opened.splice(0).map((page) => page.context().close())));
-
-const field = (page) => page.getByLabel("Message", { exact: true });
-const chat = (page) => page.getByRole("log");
-const shows = (page, text) => chat(page).getByText(text).last().waitFor();
-const tab = (page, name) => page.getByRole("tab", { name, exact: true }).click();
-const events = (page) => page.getByRole("list", { name: "Events", exact: true }).getByRole("listitem");
-const threads = (page) => page.getByRole("navigation", { name: "Threads" });
-const message = (page, text) => page.getByRole("article").filter({ hasText: text }).last();
-
-async function send(page, text) {
-  // While a run continues, Enter does nothing.
-  await button(page, "Stop").waitFor({ state: "detached" });
-  await field(page).fill(text);
-  await field(page).press("Enter");
-}
-
-/** Sends a message and waits for the end of its run. */
-async function ask(page, text, answer) {
-  await send(page, text);
-  await shows(page, answer);
-  await button(page, "Stop").waitFor({ state: "detached" });
-}
+const { used, open, expectProblem } = usePlayground();
 
 const threadId = (page) => new URL(page.url()).hash.split("/")[2];
 const ended = (page, count) => endedThread(used.server, threadId(page), count);
@@ -76,13 +30,6 @@ async function act(page, title, action) {
   await item.hover();
   await item.locator("summary").click();
   await item.getByRole("button", { name: action, exact: true }).click();
-}
-
-/** The browser reports responses with such a status on its console. */
-function expectProblem(status) {
-  const others = used.problems.filter((problem) => !problem.includes(status));
-  assert.ok(others.length < used.problems.length, `no problem has ${status}`);
-  used.problems.splice(0, used.problems.length, ...others);
 }
 
 test("an answer is shown with its tool call, its events and its run", async () => {
@@ -835,7 +782,6 @@ test("with authentication the page asks for the key and keeps it in the tab", as
 test("a link opens the description of the server's routes", async () => {
   const page = await open();
   const [opened] = await Promise.all([page.waitForEvent("popup"), page.getByRole("link", { name: "OpenAPI" }).click()]);
-  used.opened.push(opened);
   await opened.waitForURL("**/openapi.json");
   assert.equal(JSON.parse(await opened.locator("pre").innerText()).openapi, "3.1.0");
 });
@@ -1114,16 +1060,6 @@ test("a draft stays with its thread, and survives a reload", async () => {
   await button(page, "New thread").click();
   await holds("for a new one");
 });
-
-/** Answers the page's next runs with events, in place of the server. */
-const answerWith = (page, eventsOf) =>
-  page.route("**/send-message", (route) => {
-    const { threadId, runId } = route.request().postDataJSON();
-    const run = { threadId, runId };
-    const events = [{ type: "RUN_STARTED", ...run }, ...eventsOf(run)];
-    const body = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
-    return route.fulfill({ contentType: "text/event-stream", body });
-  });
 
 test("a long text of marks without an end is shown at once", async () => {
   const page = await open();

@@ -8,6 +8,7 @@ import { Markdown } from "./markdown.jsx";
 import { fullTime } from "./dates.js";
 import { Button, CopyButton, Tree, pretty } from "./parts.jsx";
 import { PageToolQuestion, Question } from "./questions.jsx";
+import { Numbers } from "./runs.jsx";
 import { readTab, writeTab } from "./storage.js";
 import { Surface } from "./surface.jsx";
 import { currentLanguage, t } from "./texts.js";
@@ -153,6 +154,7 @@ function Message({ session, message, results, isLast }) {
           <Button kind="quiet" label={t("showEvents")} onClick={() => session.mark(isMarked ? undefined : id)}>
             {t("events")}
           </Button>
+          {session.lastOfRun[id] && <Numbers session={session} runId={session.lastOfRun[id]} />}
         </footer>
       )}
     </article>

@@ -4,6 +4,7 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hook
 
 import { clock } from "./dates.js";
 import { CopyButton, Button, Tree, cut, seconds } from "./parts.jsx";
+import { Runs } from "./runs.jsx";
 import { t } from "./texts.js";
 import { Tools } from "./tools.jsx";
 
@@ -179,46 +180,6 @@ function StateTab({ session }) {
         ))}
       </ol>
     </>
-  );
-}
-
-// --- Runs -----------------------------------------------------------------------------------------
-
-function Runs({ session }) {
-  const runs = session.thread?.runs ?? [];
-  if (runs.length === 0) return <p class="muted">{t("noRuns")}</p>;
-  return (
-    <ol class="runs">
-      {runs.map((run) => <Run key={run.runId} session={session} run={run} />)}
-    </ol>
-  );
-}
-
-function Run({ session, run }) {
-  const { sentAt, firstEventAt, firstTextAt, endedAt } = session.recorder.runs.get(run.runId) ?? {};
-  const sum = (member) => (run.usage ?? []).reduce((total, usage) => total + (usage[member] ?? 0), 0);
-  const rows = [
-    [t("duration"), run.endedAt && seconds(new Date(run.endedAt) - new Date(run.startedAt))],
-    [t("firstEvent"), firstEventAt >= sentAt && seconds(firstEventAt - sentAt)],
-    [t("firstText"), firstTextAt >= sentAt && seconds(firstTextAt - sentAt)],
-    [t("tokens"), run.usage?.length > 0 && t("tokensInOut", sum("inputTokens"), sum("outputTokens"))],
-    [t("events"), run.events],
-  ].filter(([, value]) => value);
-  return (
-    <li class="run">
-      <header>
-        <span class={`badge is-${run.status}`}>{run.status}</span>
-        <code title={run.runId}>{run.runId}</code>
-        {run.detached && <span class="badge">{t("detached")}</span>}
-      </header>
-      <dl>{rows.map(([name, value]) => <><dt>{name}</dt><dd>{value}</dd></>)}</dl>
-      {run.error && <p class="error"><code>{run.error.code}</code> {run.error.message}</p>}
-      <div class="buttons">
-        {session.recorder.runs.get(run.runId)?.request && <CopyButton label={t("copyCurl")} text={() => session.curl(run.runId)} />}
-        {session.canSave(run.runId) && <Button kind="quiet" onClick={() => session.saveRecording(run.runId)}>{t("saveRecording")}</Button>}
-        {run.detached && !session.isRunning && !(sentAt !== undefined && endedAt) && <Button kind="quiet" onClick={() => session.readLog(run.runId)}>{t("loadEvents")}</Button>}
-      </div>
-    </li>
   );
 }
 

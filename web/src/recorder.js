@@ -10,7 +10,7 @@ export class Recorder {
    * request, if the request is known.
    */
   entries = [];
-  /** By run: the agent, the request and its time, and when the first event, the first text and the end came. */
+  /** By run: the agent, the request and its time, when the first event, the first text and the end came, and the usage. */
   runs = new Map();
   state = {};
 
@@ -30,7 +30,7 @@ export class Recorder {
     this.runs.set(this.runId, run);
     run.firstEventAt ??= at;
     if (START_OF[event.type]) run[START_OF[event.type]] ??= at;
-    if (event.type === "RUN_FINISHED" || event.type === "RUN_ERROR") run.endedAt = at;
+    if (event.type === "RUN_FINISHED" || event.type === "RUN_ERROR") Object.assign(run, { endedAt: at, usage: event.usage });
     const changes = this.#apply(event);
     const number = this.entries.length + 1;
     const ms = run.sentAt === undefined ? undefined : at - run.sentAt;

@@ -62,6 +62,8 @@ export class Session {
    * The questions that were answered in this tab: { after, message, decision, text }. `after` is the
    * message before the question. */
   answered = [];
+  /** By message: the run of which it is the last one, for the runs that this tab has seen. */
+  lastOfRun = {};
   /** The messages that the last run has offered to send next. */
   offered = [];
   /** Whether the last run of this page has failed and can be started again, and the answers that it had. */
@@ -216,6 +218,7 @@ export class Session {
     this.alternatives = {};
     this.answers = new Map();
     this.answered = readTab(`answers.${threadId}`) ?? [];
+    this.lastOfRun = readTab(`runs.${threadId}`) ?? {};
     this.offered = [];
     this.canRetry = false;
     this.marked = undefined;
@@ -257,8 +260,8 @@ export class Session {
     await this.#during(agent, async () => {
       await this.#readThread();
       if (!this.thread) return;
-      if (this.thread.activeRunId) this.runId = this.thread.activeRunId;
-      await agent.connectAgent();
+      this.runId = this.thread.activeRunId;
+      await this.#seen(agent, () => agent.connectAgent());
     });
   }
 
@@ -371,13 +374,9 @@ export class Session {
       await this.#capabilitiesRead;
       if (agent !== this.agent || this.wasStopped) return;
       const canFollow = this.capabilities?.transport?.resumable;
-      await agent.runAgent({
-        runId: this.runId,
-        tools,
-        resume,
-        // The run goes on when the page is reloaded.
-        forwardedProps: canFollow ? { onDisconnect: "continue" } : {},
-      });
+      // The run goes on when the page is reloaded.
+      const forwardedProps = canFollow ? { onDisconnect: "continue" } : {};
+      await this.#seen(agent, () => agent.runAgent({ runId: this.runId, tools, resume, forwardedProps }));
     });
     if (agent !== this.agent) return;
     this.canRetry = this.error !== undefined;
@@ -428,6 +427,20 @@ export class Session {
     if (turn !== this.#turns) return;
     this.announcement = this.error ? "failed" : this.questions().length > 0 ? "asks" : "finished";
     this.changed();
+  }
+
+  /** Notes which message is the last one of the run that `action` receives. */
+  async #seen(agent, action) {
+    const { runId } = this;
+    try {
+      await action();
+    } finally {
+      const last = agent.messages.findLast(({ role }) => role !== "tool");
+      if (runId && agent === this.agent && last && last.role !== "user" && !this.lastOfRun[last.id]) {
+        this.lastOfRun = { ...this.lastOfRun, [last.id]: runId };
+        if (!this.recording) writeTab(`runs.${agent.threadId}`, this.lastOfRun);
+      }
+    }
   }
 
   async stop() {
@@ -527,7 +540,8 @@ export class Session {
     const run = recordedRun(recording);
     this.thread = { runs: [run] };
     recorder.begin(run.runId, { startedAt: recording.startedAt, sentAt: 0 });
-    await this.#during(agent, () => agent.play(run.runId, isAtPace));
+    this.runId = run.runId;
+    await this.#during(agent, () => this.#seen(agent, () => agent.play(run.runId, isAtPace)));
   }
 
   // --- Events ------------------------------------------------------------------------------------
