@@ -34,3 +34,34 @@ test("an answer shows its time, its tokens and its cost, also after a reload", a
   await tab(page, "Runs");
   assert.match(await page.locator(".run").first().innerText(), /Tokens\n1200 in, 30 out\nCost\n0.0033/);
 });
+
+/** Returns events of an answer in as many parts. */
+const parts = (count, delta) => [
+  { type: "TEXT_MESSAGE_START", messageId: "m", role: "assistant" },
+  ...Array.from({ length: count }, () => ({ type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta })),
+  { type: "TEXT_MESSAGE_END", messageId: "m" },
+];
+
+test("events are headed by their run, and the parts of a text are one row, which opens", async () => {
+  const page = await open();
+  await ask(page, "count to 5", "1 2 3 4 5");
+  await ask(page, "hello", "How can I help you?");
+  const heads = page.locator(".run-head");
+  assert.deepEqual((await heads.allInnerTexts()).map((text) => text.match(/^Run \d\s*demo/)?.[0].replace(/\s+/g, " ")), ["Run 1 demo", "Run 2 demo"]);
+  const row = events(page).filter({ hasText: "TEXT_MESSAGE_CONTENT" }).first();
+  assert.match(await row.innerText(), /TEXT_MESSAGE_CONTENT\s*5\s*1 2 3 4 5/);
+  await row.getByRole("button").click();
+  assert.deepEqual(await row.locator(".parts code").allInnerTexts(), ['"1 "', '"2 "', '"3 "', '"4 "', '"5"']);
+});
+
+test("100,000 parts of a text and a huge one are rows that cost nothing", async () => {
+  const page = await open();
+  await answerWith(page, (run) => [...parts(100_000, "ab "), ...parts(1, "x".repeat(3_000_000)), { type: "RUN_FINISHED", ...run }]);
+  await send(page, "hello");
+  await page.locator(".run-head").waitFor();
+  await button(page, "Stop").waitFor({ state: "detached" });
+  assert.equal(await page.locator(".events > li").count(), 9);
+  await events(page).filter({ hasText: "100000" }).getByRole("button").click();
+  assert.equal(await page.locator(".parts li").count(), 101);
+  expectProblem("404 (Not Found)"); // the server does not have the thread
+});

@@ -59,7 +59,7 @@ test("events and messages lead to each other", async () => {
   assert.deepEqual(marked, ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"]);
 
   await page.getByLabel("Filter events").fill("tool_call_args");
-  await page.waitForFunction(() => document.querySelectorAll(".events > li").length === 1);
+  await page.waitForFunction(() => document.querySelectorAll(".events .event").length === 1);
 });
 
 test("the state is a tree, with what each event changed", async () => {

@@ -2,6 +2,8 @@
 
 import jsonPatch from "fast-json-patch";
 
+import { joinParts } from "./deltas.js";
+
 const START_OF = { TEXT_MESSAGE_CONTENT: "firstTextAt", TEXT_MESSAGE_CHUNK: "firstTextAt" };
 
 export class Recorder {
@@ -84,19 +86,21 @@ const wrap = (state) => ({ state: state ?? {} });
 export const parseEvents = (text) =>
   text.split("\n").filter((line) => line.startsWith("data: ")).map((line) => JSON.parse(line.slice("data: ".length)));
 
-/** Reads the events of a response's stream for `record`, and passes the bytes on unchanged. */
+/** Reads the events of a response's stream for `record`, and passes them on with joined texts. */
 export function teeEvents(response, record) {
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
-  const decoder = new TextDecoder();
   let rest = "";
   const tap = new TransformStream({
-    transform(chunk, controller) {
-      const frames = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
+    transform(text, controller) {
+      const frames = (rest + text).split("\n\n");
       rest = frames.pop();
-      frames.flatMap(parseEvents).forEach(record);
-      controller.enqueue(chunk);
+      const events = frames.flatMap(parseEvents);
+      events.forEach((event) => record(event));
+      controller.enqueue(joinParts(events).map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
     },
+    flush: (controller) => controller.enqueue(rest),
   });
   const { status, statusText, headers } = response;
-  return new Response(response.body.pipeThrough(tap), { status, statusText, headers });
+  const body = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(tap).pipeThrough(new TextEncoderStream());
+  return new Response(body, { status, statusText, headers });
 }
