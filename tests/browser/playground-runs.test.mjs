@@ -65,3 +65,25 @@ test("100,000 parts of a text and a huge one are rows that cost nothing", async 
   assert.equal(await page.locator(".parts li").count(), 101);
   expectProblem("404 (Not Found)"); // the server does not have the thread
 });
+
+test("a run has a bar for each step, tool and text, also one that is read later", async () => {
+  const page = await open();
+  await ask(page, "plan a trip", "both of its steps.");
+  await ask(page, "what's the weather like in Beijing today?", "with a temperature of 25°C.");
+  await tab(page, "Runs");
+  const bars = async (run) => (await page.locator(".run").nth(run).locator(".span").allInnerTexts()).map((text) => text.split("\n")[0]);
+  await page.locator(".run").nth(1).locator(".span").first().waitFor();
+  assert.deepEqual(await bars(1), ["gather", "decide", "Text"]);
+  assert.deepEqual(await bars(0), ["Text", "get_weather", "Text"]);
+  const widths = await page.locator(".span.is-step rect").evaluateAll((rects) => rects.map((rect) => rect.getBoundingClientRect().width));
+  assert.ok(Math.max(...widths) > 5, `the steps are ${widths} pixels wide`);
+
+  await page.reload();
+  await shows(page, "with a temperature of 25°C.");
+  await tab(page, "Runs");
+  await page.locator(".run").first().getByRole("button", { name: "Load events" }).click();
+  await page.locator(".span").first().waitFor();
+  assert.deepEqual(await bars(0), ["Text", "get_weather", "Text"]);
+  await page.locator(".span.is-tool").click();
+  await chat(page).locator(".tool-call.is-marked").waitFor();
+});

@@ -40,11 +40,11 @@ export class Recorder {
     this.onChange(event);
   }
 
-  /** Puts the events of an earlier run before all others. */
-  addEarlier(runId, events) {
-    const earlier = events.map((event) => {
+  /** Puts the events of an earlier run, { ms, event }, before all others. */
+  addEarlier(runId, startedAt, events) {
+    const earlier = events.map(({ ms, event }) => {
       const changes = event.type === "STATE_DELTA" ? event.delta : undefined;
-      return { at: event.timestamp, event, runId, anchor: anchorOf(event), changes };
+      return { at: startedAt + ms, ms, event, runId, anchor: anchorOf(event), changes };
     });
     this.entries = [...earlier, ...this.entries.filter((entry) => entry.runId !== runId)];
     this.entries.forEach((entry, index) => (entry.number = index + 1));
@@ -83,7 +83,7 @@ const anchorOf = (event) => event.toolCallId ?? event.messageId;
 const wrap = (state) => ({ state: state ?? {} });
 
 /** Returns the events of a part of a stream. The server writes each into one line. */
-export const parseEvents = (text) =>
+const parseEvents = (text) =>
   text.split("\n").filter((line) => line.startsWith("data: ")).map((line) => JSON.parse(line.slice("data: ".length)));
 
 /** Reads the events of a response's stream for `record`, and passes them on with joined texts. */

@@ -1,8 +1,15 @@
 // What the runs of a thread took: in the tab, and below their answers.
 
+import { useMemo } from "preact/hooks";
+
 import { Button, CopyButton, seconds } from "./parts.jsx";
+import { spansOf } from "./spans.js";
 import { t } from "./texts.js";
 
+/** Bars of a run. */
+const MAX_BARS = 200;
+/** The shortest bar, in percent. */
+const MIN_WIDTH = 0.8;
 /** Digits of a cost. The currency is that of the server's configuration. */
 const COST_DIGITS = 3;
 
@@ -56,11 +63,39 @@ function Run({ session, run }) {
       </header>
       <dl>{numbersOf(session, run).map(([name, value]) => <><dt>{name}</dt><dd>{value}</dd></>)}</dl>
       {run.error && <p class="error"><code>{run.error.code}</code> {run.error.message}</p>}
+      <Waterfall session={session} runId={run.runId} />
       <div class="buttons">
         {request && <CopyButton label={t("copyCurl")} text={() => session.curl(run.runId)} />}
         {session.canSave(run.runId) && <Button kind="quiet" onClick={() => session.saveRecording(run.runId)}>{t("saveRecording")}</Button>}
         {run.detached && !session.isRunning && !(sentAt !== undefined && endedAt) && <Button kind="quiet" onClick={() => session.readLog(run.runId)}>{t("loadEvents")}</Button>}
       </div>
     </li>
+  );
+}
+
+/** The steps, tool calls and texts of a run whose events are known, as bars along its time. */
+function Waterfall({ session, runId }) {
+  const { entries } = session.recorder;
+  const { spans, to } = useMemo(() => spansOf(entries, runId), [entries, entries.length, runId]);
+  if (spans.length === 0) return null;
+  const percent = (ms) => (100 * ms) / (to || 1);
+  const bar = (start, end, part) => (
+    <rect class={part} x={`${Math.min(percent(start), 100 - MIN_WIDTH)}%`} width={`${Math.max(percent(end - start), MIN_WIDTH)}%`} height="100%" rx="2" />
+  );
+  return (
+    <ol class="waterfall" aria-label={t("waterfall")}>
+      {spans.slice(0, MAX_BARS).map(({ kind, name, anchor, start, called = start, end = to }) => (
+        <li>
+          <button type="button" class={`span is-${kind}`} disabled={!anchor} onClick={() => session.mark(anchor)}>
+            <span class="span-name" title={name}>{name ?? t(kind === "text" ? "text" : "reasoning")}</span>
+            <svg aria-hidden="true">
+              {called > start && bar(start, called, "is-begun")}
+              {bar(called, end)}
+            </svg>
+            <span class="event-time">{seconds(end - start)}</span>
+          </button>
+        </li>
+      ))}
+    </ol>
   );
 }

@@ -6,7 +6,7 @@ import { ApiError, BASE, call, curlCommand, readKey, request, threadPath, writeK
 import { download } from "./download.js";
 import { PageTools } from "./page-tools.js";
 import { RecordedAgent } from "./recorded-agent.js";
-import { Recorder, parseEvents } from "./recorder.js";
+import { Recorder } from "./recorder.js";
 import { readRecording, recordedRun, recordingName, writeRecording } from "./recording.js";
 import { clearTab, readTab, writeTab } from "./storage.js";
 import { ThreadList } from "./thread-list.js";
@@ -519,9 +519,7 @@ export class Session {
         download(recordingName(recorded), new Blob([writeRecording(recorded)], { type: "application/jsonl" }));
       } else {
         const { startedAt } = this.#endedDetachedRun(runId);
-        const path = `${threadPath(this.agent.threadId)}/runs/${encodeURIComponent(runId)}/recording`;
-        const stored = await request(BASE + path);
-        download(recordingName({ startedAt, request: { runId } }), await stored.blob());
+        download(recordingName({ startedAt, request: { runId } }), await this.#storedRun(runId));
       }
     });
   }
@@ -551,13 +549,19 @@ export class Session {
     this.changed();
   }
 
-  /** Reads the events of an earlier run, which are kept for detached runs. */
+  /** Reads the events of an earlier run with their times. They are kept for detached runs. */
   async readLog(runId) {
-    const { recorder, agent } = this;
+    const { recorder } = this;
     await this.attempt(async () => {
-      const path = `${threadPath(agent.threadId)}/runs/${encodeURIComponent(runId)}/events`;
-      recorder.addEarlier(runId, parseEvents(await (await request(BASE + path)).text()));
+      const { startedAt, events } = await readRecording(new File([await this.#storedRun(runId)], runId));
+      recorder.addEarlier(runId, startedAt, events);
     });
+  }
+
+  /** Returns an ended detached run as a recording. */
+  async #storedRun(runId) {
+    const response = await request(`${BASE}${threadPath(this.agent.threadId)}/runs/${encodeURIComponent(runId)}/recording`);
+    return response.blob();
   }
 
   curl(runId) {
