@@ -1,7 +1,11 @@
 // What the playground shows of runs and lets a user change: numbers, events, times, the request, the state, other clients.
 
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { rm, writeFile } from "node:fs/promises";
 import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 import { button } from "./chat.mjs";
 import { startModel } from "./model.mjs";
@@ -86,4 +90,25 @@ test("a run has a bar for each step, tool and text, also one that is read later"
   assert.deepEqual(await bars(0), ["Text", "get_weather", "Text"]);
   await page.locator(".span.is-tool").click();
   await chat(page).locator(".tool-call.is-marked").waitFor();
+});
+
+test("the lines of *Use this agent* work: curl's and those of @ag-ui/client", async () => {
+  const page = await open();
+  await agent(page, "echo");
+  await tab(page, "Use this agent");
+  const lines = async (client) => {
+    await page.getByRole("region", { name: client, exact: true }).getByRole("button").click();
+    return page.evaluate(() => navigator.clipboard.readText());
+  };
+  const { stdout } = await promisify(execFile)("sh", ["-c", await lines("curl")]);
+  assert.match(stdout, /"delta":"Hello"[^]*RUN_FINISHED/);
+  const file = fileURLToPath(new URL(`../../web/used-${process.pid}.mjs`, import.meta.url)); // beside the client's package
+  try {
+    await writeFile(file, await lines("HttpAgent"));
+    assert.match((await promisify(execFile)(process.execPath, [file])).stdout, /Hello/);
+  } finally {
+    await rm(file, { force: true });
+  }
+  assert.match(await lines("CopilotKit"), new RegExp(`runtimeUrl="${used.server.url}/copilotkit">[^]*agentId={"echo"}`));
+  for (const client of ["TanStack AI", "Rust"]) assert.ok((await lines(client)).includes(`"${used.server.url}/agents/echo/send-message"`), client);
 });

@@ -7,8 +7,9 @@ import { Tree } from "./parts.jsx";
 import { Runs } from "./runs.jsx";
 import { t } from "./texts.js";
 import { Tools } from "./tools.jsx";
+import { UseAgent } from "./use-agent.jsx";
 
-const TABS = { events: Events, state: StateTab, runs: Runs, tools: Tools, capabilities: Capabilities };
+const TABS = { events: Events, state: StateTab, runs: Runs, tools: Tools, capabilities: Capabilities, useAgent: UseAgent };
 /** The tabs of a recording. */
 const RECORDED = ["events", "state", "runs"];
 export function Inspector({ session }) {
