@@ -112,3 +112,30 @@ test("the lines of *Use this agent* work: curl's and those of @ag-ui/client", as
   assert.match(await lines("CopilotKit"), new RegExp(`runtimeUrl="${used.server.url}/copilotkit">[^]*agentId={"echo"}`));
   for (const client of ["TanStack AI", "Rust"]) assert.ok((await lines(client)).includes(`"${used.server.url}/agents/echo/send-message"`), client);
 });
+
+test("the next runs send what the request panel has, and curl gets it too", async () => {
+  const page = await open();
+  await tab(page, "Request");
+  const props = page.getByLabel("forwardedProps");
+  await props.fill("{");
+  await page.getByRole("alert").filter({ hasText: "This is not valid JSON" }).waitFor();
+  await props.fill('{ "tenant": "acme" }');
+  await page.getByLabel("context").fill('[{ "description": "Place", "value": "Oslo" }]');
+  await page.getByLabel("headers").fill('{ "x tenant": "acme" }');
+  await page.getByRole("alert").filter({ hasText: "Headers" }).waitFor();
+  await page.getByLabel("headers").fill('{ "x-tenant": "acme" }');
+  await page.reload();
+  const sent = page.waitForRequest("**/send-message");
+  await send(page, "hello");
+  const { forwardedProps, context } = (await sent).postDataJSON();
+  assert.deepEqual(forwardedProps, { onDisconnect: "continue", tenant: "acme" });
+  assert.deepEqual(context, [{ description: "Place", value: "Oslo" }]);
+  assert.equal((await (await sent).allHeaders())["x-tenant"], "acme");
+  await shows(page, "How can I help you?");
+  await tab(page, "Runs");
+  await button(page, "Copy as curl").click();
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /-H 'x-tenant: acme'.*"tenant":"acme"/);
+  await page.getByRole("tab", { name: "Request The next runs send more" }).click();
+  await button(page, "Reset").click();
+  assert.equal(await props.inputValue(), "{}");
+});

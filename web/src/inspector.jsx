@@ -4,12 +4,13 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 import { Changes, Events, SHOWN_EVENTS } from "./events.jsx";
 import { Tree } from "./parts.jsx";
+import { RequestTab } from "./request.jsx";
 import { Runs } from "./runs.jsx";
 import { t } from "./texts.js";
 import { Tools } from "./tools.jsx";
 import { UseAgent } from "./use-agent.jsx";
 
-const TABS = { events: Events, state: StateTab, runs: Runs, tools: Tools, capabilities: Capabilities, useAgent: UseAgent };
+const TABS = { events: Events, state: StateTab, runs: Runs, tools: Tools, request: RequestTab, capabilities: Capabilities, useAgent: UseAgent };
 /** The tabs of a recording. */
 const RECORDED = ["events", "state", "runs"];
 export function Inspector({ session }) {
@@ -35,7 +36,7 @@ export function Inspector({ session }) {
         {names.map((name) => (
           <button key={name} type="button" role="tab" id={`${id}-${name}`} data-tab={name} aria-selected={name === tab}
             aria-controls={`${id}-panel`} tabindex={name === tab ? 0 : -1} onClick={() => setTab(name)}>
-            {t(name)}
+            {t(name)}{name === "request" && session.extras && <span class="dot" title={t("requestSet")} />}
           </button>
         ))}
       </div>

@@ -44,6 +44,8 @@ export class Session {
   capabilities;
   threads = new ThreadList({ onChange: () => this.changed(), onError: (error) => this.#show(error) });
   tools = new PageTools();
+  /** What runs send beside the conversation, in this tab: { forwardedProps, context, headers }. */
+  extras = readTab("extras");
 
   /** The client with the messages of the open thread, and the recorder of its events. */
   agent;
@@ -375,8 +377,10 @@ export class Session {
       if (agent !== this.agent || this.wasStopped) return;
       const canFollow = this.capabilities?.transport?.resumable;
       // The run goes on when the page is reloaded.
-      const forwardedProps = canFollow ? { onDisconnect: "continue" } : {};
-      await this.#seen(agent, () => agent.runAgent({ runId: this.runId, tools, resume, forwardedProps }));
+      const { forwardedProps: given, context, headers = {} } = this.extras ?? {};
+      const forwardedProps = { ...(canFollow && { onDisconnect: "continue" }), ...given };
+      agent.headers = headers;
+      await this.#seen(agent, () => agent.runAgent({ runId: this.runId, tools, resume, forwardedProps, context }));
     });
     if (agent !== this.agent) return;
     this.canRetry = this.error !== undefined;
@@ -495,6 +499,12 @@ export class Session {
 
   #addResult(call, content) {
     this.agent.addMessage({ id: newId(), role: "tool", toolCallId: call.id, content });
+  }
+
+  setExtras(extras) {
+    this.extras = extras;
+    writeTab("extras", extras);
+    this.changed();
   }
 
   setTools(list) {
