@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 
 import { button } from "./chat.mjs";
 import { startModel } from "./model.mjs";
-import { answerWith, ask, chat, events, send, shows, tab, usePlayground } from "./playground.mjs";
+import { answerWith, ask, chat, events, message, send, shows, tab, usePlayground } from "./playground.mjs";
 
 const model = await startModel(() => ({ text: "Forty-two.", usage: { prompt_tokens: 1200, completion_tokens: 30 } }));
 after(() => model.stop());
@@ -138,4 +138,34 @@ test("the next runs send what the request panel has, and curl gets it too", asyn
   await page.getByRole("tab", { name: "Request The next runs send more" }).click();
   await button(page, "Reset").click();
   assert.equal(await props.inputValue(), "{}");
+});
+
+test("the state can be edited for the next run, here or in a copy of the thread", async () => {
+  const page = await open();
+  await ask(page, "plan a trip", "both of its steps.");
+  await tab(page, "State");
+  const panel = page.getByRole("tabpanel");
+  const edit = async (text, action) => {
+    await panel.getByRole("button", { name: "Edit" }).click();
+    await panel.getByLabel("State").fill("{");
+    assert.equal(await button(panel, action).isDisabled(), true);
+    await panel.getByLabel("State").fill(text);
+    await button(panel, action).click();
+  };
+  await edit('{ "goal": "a walk" }', "Save");
+  await panel.getByText('goal: "a walk"').waitFor();
+  const original = page.url();
+  await edit('{ "goal": "a swim" }', "Save in a copy of the thread");
+  await page.waitForFunction((original) => location.href !== original, original);
+  await panel.getByText('goal: "a swim"').waitFor();
+  await agent(page, "echo");
+  const sent = page.waitForRequest("**/send-message");
+  await ask(page, "and now?", "and now?");
+  assert.deepEqual((await sent).postDataJSON().state, { goal: "a swim" });
+  assert.equal(await message(page, "both of its steps.").count(), 1);
+
+  await message(page, "both of its steps.").hover();
+  await message(page, "both of its steps.").getByRole("button", { name: "Copy the thread up to here" }).click();
+  await panel.getByText('goal: "a trip"').waitFor();
+  assert.equal(await message(page, "and now?").count(), 0);
 });

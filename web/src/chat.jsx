@@ -150,6 +150,7 @@ function Message({ session, message, results, isLast }) {
           {role === "assistant" && isLast && canChange && session.questions().length === 0 && (
             <Button kind="quiet" onClick={() => session.regenerate(id)}>{t("regenerate")}</Button>
           )}
+          {role === "assistant" && canChange && session.thread && <Button kind="quiet" label={t("forkHint")} onClick={() => session.fork(id)}>{t("fork")}</Button>}
           {textOf(message.content) && <CopyButton label={t("copy")} text={() => textOf(message.content)} />}
           <Button kind="quiet" label={t("showEvents")} onClick={() => session.mark(isMarked ? undefined : id)}>
             {t("events")}

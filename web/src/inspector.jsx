@@ -3,7 +3,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 import { Changes, Events, SHOWN_EVENTS } from "./events.jsx";
-import { Tree } from "./parts.jsx";
+import { Button, JsonField, Tree } from "./parts.jsx";
 import { RequestTab } from "./request.jsx";
 import { Runs } from "./runs.jsx";
 import { t } from "./texts.js";
@@ -41,7 +41,7 @@ export function Inspector({ session }) {
         ))}
       </div>
       <div class={`panel is-${tab}`} role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${tab}`} tabindex="0">
-        <Tab session={session} />
+        <Tab key={session.agent?.threadId} session={session} />
       </div>
     </aside>
   );
@@ -50,13 +50,18 @@ export function Inspector({ session }) {
 // --- State ----------------------------------------------------------------------------------------
 
 function StateTab({ session }) {
+  const [isEditing, setEditing] = useState(false);
   const state = session.agent?.state;
   const changing = (session.recorder?.entries ?? []).filter(({ changes }) => changes?.length > 0);
   const last = changing.at(-1);
   const isEmpty = state === undefined || state === null || Object.keys(state).length === 0;
+  if (isEditing) return <StateForm session={session} onClose={() => setEditing(false)} />;
   return (
     <>
-      <h3>{t("stateOf")}</h3>
+      <div class="panel-bar">
+        <h3>{t("stateOf")}</h3>
+        {!session.recording && <Button kind="quiet" disabled={session.isRunning} onClick={() => setEditing(true)}>{t("edit")}</Button>}
+      </div>
       {isEmpty ? <p class="muted">{t("noState")}</p> : <Tree value={state} changed={new Set(last?.changes.map(({ path }) => path))} />}
       {changing.length > 0 && <h3>{t("changed")}</h3>}
       <ol class="state-changes">
@@ -68,6 +73,33 @@ function StateTab({ session }) {
         ))}
       </ol>
     </>
+  );
+}
+
+/** The state of the next run, in this thread or in a copy of it. */
+function StateForm({ session, onClose }) {
+  const { agent, isRunning, thread } = session;
+  const [value, setValue] = useState(agent.state);
+  const cannotSave = value === undefined || isRunning;
+  const save = (event) => {
+    event.preventDefault();
+    session.setState(value);
+    onClose();
+  };
+  const fork = async () => {
+    onClose();
+    await session.fork(undefined, value);
+  };
+  return (
+    <form class="schema-form" onSubmit={save}>
+      <p class="muted">{t("stateHint")}</p>
+      <JsonField label={t("state")} value={agent.state} rows={16} onValue={setValue} />
+      <div class="buttons">
+        <button type="submit" class="button primary" disabled={cannotSave}>{t("save")}</button>
+        {thread && <Button disabled={cannotSave} onClick={fork}>{t("saveInFork")}</Button>}
+        <Button onClick={onClose}>{t("cancel")}</Button>
+      </div>
+    </form>
   );
 }
 

@@ -301,6 +301,23 @@ export class Session {
     await this.threads.read();
   }
 
+  /** Copies the thread, up to a message if one is given, and opens the copy, with another state if one is given. */
+  async fork(messageId, state) {
+    await this.attempt(async () => {
+      const { threadId } = await call("POST", `${threadPath(this.agent.threadId)}/fork`, { messageId });
+      await this.openThread(threadId, this.agentName);
+      if (state !== undefined) this.setState(state);
+    });
+    await this.threads.read();
+  }
+
+  /** Sets the state that the next run begins with. */
+  setState(state) {
+    this.agent.setState(state);
+    this.recorder.state = state;
+    this.changed();
+  }
+
   exportThread(threadId) {
     return this.attempt(async () => {
       const thread = await call("GET", `${threadPath(threadId)}/export`);
