@@ -10,7 +10,7 @@ const chunk = (delta, finish_reason = null) => {
 
 /**
  * Starts the model on a free loopback port.
- * @param {(messages: object[]) => { text: string } | { tool: string, arguments: object }} answer
+ * @param {(messages: object[]) => { text: string, usage?: object } | { tool: string, arguments: object }} answer
  * @param {(json: string) => Promise<void> | undefined} onPiece waits after a piece of three bytes; `json`: the arguments so far
  */
 export async function startModel(answer, onPiece = () => undefined) {
@@ -18,12 +18,13 @@ export async function startModel(answer, onPiece = () => undefined) {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
     const { messages } = JSON.parse(Buffer.concat(chunks).toString());
-    const { tool, text, arguments: args } = answer(messages);
+    const { tool, text, usage, arguments: args } = answer(messages);
     response.writeHead(200, { "content-type": "text/event-stream" });
     const send = (...delta) => response.write(chunk(...delta));
     if (text) {
       send({ role: "assistant", content: text });
       send({}, "stop");
+      if (usage) response.write(`data: ${JSON.stringify({ choices: [], usage })}\n\n`);
     } else {
       const call = { index: 0, id: `call-${messages.length}`, type: "function", function: { name: tool, arguments: "" } };
       send({ role: "assistant", tool_calls: [call] });

@@ -7,65 +7,19 @@ import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 import { binary, startServer } from "../js/server.mjs";
-import { endedThread, runOutside, statuses, useBrowser } from "./browser.mjs";
+import { endedThread, runOutside, statuses } from "./browser.mjs";
 import { button } from "./chat.mjs";
+import { AGENTS, answerWith, ask, chat, events, field, message, send, shows, tab, threads, usePlayground } from "./playground.mjs";
 
-const AGENTS = {
-  AGUI_DEFAULT_AGENT: "demo",
-  AGUI_AGENTS__DEMO__KIND: "script",
-  AGUI_AGENTS__DEMO__SCRIPT: fileURLToPath(new URL("../../config/scripts/demo.toml", import.meta.url)),
-  AGUI_AGENTS__DEMO__A2UI: "true",
-  AGUI_AGENTS__ECHO__KIND: "echo",
-};
 const KEY = "open-sesame-1234";
 const OTHER_KEY = "another-sesame-5678";
 /** One red pixel. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
-const used = useBrowser({ variables: AGENTS, examples: false });
-
-/** Opens the playground of a server in a new tab, with settings of its own. */
-async function open({ url = used.server.url, prepare = () => {}, ...settings } = {}) {
-  const context = await used.browser.newContext({
-    locale: "en-GB",
-    permissions: ["clipboard-read", "clipboard-write"],
-    viewport: { width: 1400, height: 900 },
-    ...settings,
-  });
-  const page = await used.newPage(context);
-  used.opened.push(page);
-  await prepare(page);
-  await page.goto(`${url}/playground`);
-  return page;
-}
-used.opened = [];
-test.afterEach(() => Promise.all(used.opened.splice(0).map((page) => page.context().close())));
-
-const field = (page) => page.getByLabel("Message", { exact: true });
-const chat = (page) => page.getByRole("log");
-const shows = (page, text) => chat(page).getByText(text).last().waitFor();
-const tab = (page, name) => page.getByRole("tab", { name, exact: true }).click();
-const events = (page) => page.getByRole("list", { name: "Events", exact: true }).getByRole("listitem");
-const threads = (page) => page.getByRole("navigation", { name: "Threads" });
-const message = (page, text) => page.getByRole("article").filter({ hasText: text }).last();
-
-async function send(page, text) {
-  // While a run continues, Enter does nothing.
-  await button(page, "Stop").waitFor({ state: "detached" });
-  await field(page).fill(text);
-  await field(page).press("Enter");
-}
-
-/** Sends a message and waits for the end of its run. */
-async function ask(page, text, answer) {
-  await send(page, text);
-  await shows(page, answer);
-  await button(page, "Stop").waitFor({ state: "detached" });
-}
+const { used, open, expectProblem } = usePlayground();
 
 const threadId = (page) => new URL(page.url()).hash.split("/")[2];
 const ended = (page, count) => endedThread(used.server, threadId(page), count);
@@ -76,13 +30,6 @@ async function act(page, title, action) {
   await item.hover();
   await item.locator("summary").click();
   await item.getByRole("button", { name: action, exact: true }).click();
-}
-
-/** The browser reports responses with such a status on its console. */
-function expectProblem(status) {
-  const others = used.problems.filter((problem) => !problem.includes(status));
-  assert.ok(others.length < used.problems.length, `no problem has ${status}`);
-  used.problems.splice(0, used.problems.length, ...others);
 }
 
 test("an answer is shown with its tool call, its events and its run", async () => {
@@ -112,7 +59,7 @@ test("events and messages lead to each other", async () => {
   assert.deepEqual(marked, ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT"]);
 
   await page.getByLabel("Filter events").fill("tool_call_args");
-  await page.waitForFunction(() => document.querySelectorAll(".events > li").length === 1);
+  await page.waitForFunction(() => document.querySelectorAll(".events .event").length === 1);
 });
 
 test("the state is a tree, with what each event changed", async () => {
@@ -716,7 +663,9 @@ test("the server's recordings are shown with all of their events", async () => {
       await button(page, "Play").waitFor();
       await shows(page, questions[index]);
       const types = content.trim().split("\n").flatMap((line) => JSON.parse(line).event?.type ?? []);
-      assert.deepEqual(await page.locator(".event-type").allInnerTexts(), types);
+      const shown = await page.locator(".event").evaluateAll((rows) =>
+        rows.flatMap((row) => Array(Number(row.querySelector(".badge")?.textContent ?? 1)).fill(row.querySelector(".event-type").textContent)));
+      assert.deepEqual(shown, types);
       assert.equal(await chat(page).getByRole("alert").count(), questions[index] === "fail" ? 1 : 0, questions[index]);
     }
   } finally {
@@ -776,7 +725,7 @@ test("a long recording with a large state is shown at once, in parts", async () 
   await page.getByRole("tabpanel").getByText("399: 399").waitFor();
   await button(page, "99600 more").waitFor();
   await tab(page, "Events");
-  await events(page).filter({ hasText: "w19999" }).waitFor();
+  await events(page).filter({ hasText: "20000" }).waitFor();
 });
 
 test("capabilities of the chosen agent are shown", async () => {
@@ -835,7 +784,6 @@ test("with authentication the page asks for the key and keeps it in the tab", as
 test("a link opens the description of the server's routes", async () => {
   const page = await open();
   const [opened] = await Promise.all([page.waitForEvent("popup"), page.getByRole("link", { name: "OpenAPI" }).click()]);
-  used.opened.push(opened);
   await opened.waitForURL("**/openapi.json");
   assert.equal(JSON.parse(await opened.locator("pre").innerText()).openapi, "3.1.0");
 });
@@ -869,7 +817,7 @@ test("the keyboard reaches everything, and each control has a name", async () =>
   const page = await open();
   await ask(page, "approve", "Send the e-mail");
   await page.getByRole("tab", { name: "Events" }).focus();
-  for (const name of ["State", "Runs", "Tools", "Capabilities", "Events"]) {
+  for (const name of ["State", "Runs", "Tools", "Request", "Capabilities", "Use this agent", "Events"]) {
     await page.keyboard.press("ArrowRight");
     assert.equal(await page.evaluate(() => document.activeElement.textContent), name);
     assert.equal(await page.getByRole("tab", { name, exact: true }).getAttribute("aria-selected"), "true");
@@ -880,10 +828,10 @@ test("the keyboard reaches everything, and each control has a name", async () =>
     );
     assert.deepEqual(nameless, []);
   }
-  await events(page).first().getByRole("button").focus();
+  await page.locator(".event").first().focus();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
-  assert.equal(await events(page).nth(1).getByRole("button").getAttribute("aria-expanded"), "true");
+  assert.equal(await page.locator(".event").nth(1).getAttribute("aria-expanded"), "true");
   await page.getByRole("status").filter({ hasText: "The agent waits for your answer" }).waitFor({ state: "attached" });
 });
 
@@ -985,8 +933,8 @@ test("the messages that an agent suggests are buttons, and an unknown message of
 });
 
 test("the list of events follows the run, until the user scrolls", async () => {
-  const page = await open();
-  await ask(page, "count to 60", "58 59 60");
+  const page = await open({ viewport: { width: 1400, height: 400 } });
+  await ask(page, "plan a trip", "both of its steps.");
   const panel = page.getByRole("tabpanel");
   const rest = () => panel.evaluate((node) => node.scrollHeight - node.scrollTop - node.clientHeight);
   assert.ok((await rest()) < 80, `${await rest()} pixels below`);
@@ -1114,16 +1062,6 @@ test("a draft stays with its thread, and survives a reload", async () => {
   await button(page, "New thread").click();
   await holds("for a new one");
 });
-
-/** Answers the page's next runs with events, in place of the server. */
-const answerWith = (page, eventsOf) =>
-  page.route("**/send-message", (route) => {
-    const { threadId, runId } = route.request().postDataJSON();
-    const run = { threadId, runId };
-    const events = [{ type: "RUN_STARTED", ...run }, ...eventsOf(run)];
-    const body = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
-    return route.fulfill({ contentType: "text/event-stream", body });
-  });
 
 test("a long text of marks without an end is shown at once", async () => {
   const page = await open();

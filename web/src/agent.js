@@ -13,7 +13,8 @@ export class ThreadAgent extends HttpAgent {
       url: `${BASE}/agents/${encodeURIComponent(name)}/send-message`,
       threadId,
       fetch: async (url, init) => {
-        if (url === this.url) recorder.begin(JSON.parse(init.body).runId, { agent: name, request: { url, body: init.body } });
+        const { headers } = this;
+        if (url === this.url) recorder.begin(JSON.parse(init.body).runId, { agent: name, request: { url, body: init.body, headers } });
         return teeEvents(await request(url, init), (event) => recorder.record(event));
       },
     });

@@ -20,7 +20,7 @@ export class ApiError extends Error {
 export async function request(url, init = {}) {
   const key = readKey();
   const headers = new Headers(init.headers);
-  if (key) headers.set("authorization", `Bearer ${key}`);
+  if (key && !headers.has("authorization")) headers.set("authorization", `Bearer ${key}`);
   const response = await fetch(url, { ...init, headers });
   if (response.ok) return response;
   const { error } = await response.json().catch(() => ({}));
@@ -44,8 +44,10 @@ export const threadPath = (threadId) => {
 };
 
 /** A command for a shell that sends the same request. The key is a variable. */
-export function curlCommand({ url, body }) {
+export function curlCommand({ url, body, headers = {} }) {
   const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-  const key = readKey() ? ' -H "Authorization: Bearer $KEY"' : "";
-  return `curl -N ${quote(url)}${key} -H 'Content-Type: application/json' -d ${quote(body)}`;
+  const given = new Headers({ "content-type": "application/json", ...headers });
+  const key = readKey() && !given.has("authorization") ? ' -H "Authorization: Bearer $KEY"' : "";
+  const lines = [...given].map(([name, value]) => ` -H ${quote(`${name}: ${value}`)}`);
+  return `curl -N ${quote(url)}${key}${lines.join("")} -d ${quote(body)}`;
 }

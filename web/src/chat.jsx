@@ -8,6 +8,7 @@ import { Markdown } from "./markdown.jsx";
 import { fullTime } from "./dates.js";
 import { Button, CopyButton, Tree, pretty } from "./parts.jsx";
 import { PageToolQuestion, Question } from "./questions.jsx";
+import { Numbers } from "./runs.jsx";
 import { readTab, writeTab } from "./storage.js";
 import { Surface } from "./surface.jsx";
 import { currentLanguage, t } from "./texts.js";
@@ -149,10 +150,12 @@ function Message({ session, message, results, isLast }) {
           {role === "assistant" && isLast && canChange && session.questions().length === 0 && (
             <Button kind="quiet" onClick={() => session.regenerate(id)}>{t("regenerate")}</Button>
           )}
+          {role === "assistant" && canChange && session.thread && <Button kind="quiet" label={t("forkHint")} onClick={() => session.fork(id)}>{t("fork")}</Button>}
           {textOf(message.content) && <CopyButton label={t("copy")} text={() => textOf(message.content)} />}
           <Button kind="quiet" label={t("showEvents")} onClick={() => session.mark(isMarked ? undefined : id)}>
             {t("events")}
           </Button>
+          {session.lastOfRun[id] && <Numbers session={session} runId={session.lastOfRun[id]} />}
         </footer>
       )}
     </article>

@@ -1,23 +1,18 @@
 // What happens behind the chat: events, state, runs, the page's tools, and what the agent can do.
 
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 
-import { clock } from "./dates.js";
-import { CopyButton, Button, Tree, cut, seconds } from "./parts.jsx";
+import { Changes, Events, SHOWN_EVENTS } from "./events.jsx";
+import { Button, JsonField, Tree } from "./parts.jsx";
+import { RequestTab } from "./request.jsx";
+import { Runs } from "./runs.jsx";
 import { t } from "./texts.js";
 import { Tools } from "./tools.jsx";
+import { UseAgent } from "./use-agent.jsx";
 
-const TABS = { events: Events, state: StateTab, runs: Runs, tools: Tools, capabilities: Capabilities };
+const TABS = { events: Events, state: StateTab, runs: Runs, tools: Tools, request: RequestTab, capabilities: Capabilities, useAgent: UseAgent };
 /** The tabs of a recording. */
 const RECORDED = ["events", "state", "runs"];
-/** Rows of events that are shown at once. More are shown on demand. */
-const SHOWN_EVENTS = 400;
-/** The distance from the end, in pixels, within which the list follows new events. */
-const NEAR_END = 80;
-/** Characters of an event in its row, and of a value in the list of changes. */
-const BRIEF_CHARS = 300;
-const CHANGE_CHARS = 5000;
-
 export function Inspector({ session }) {
   const [chosen, setTab] = useState("events");
   const id = useId();
@@ -41,137 +36,36 @@ export function Inspector({ session }) {
         {names.map((name) => (
           <button key={name} type="button" role="tab" id={`${id}-${name}`} data-tab={name} aria-selected={name === tab}
             aria-controls={`${id}-panel`} tabindex={name === tab ? 0 : -1} onClick={() => setTab(name)}>
-            {t(name)}
+            {t(name)}{name === "request" && session.extras && <span class="dot" title={t("requestSet")} />}
           </button>
         ))}
       </div>
       <div class={`panel is-${tab}`} role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${tab}`} tabindex="0">
-        <Tab session={session} />
+        <Tab key={session.agent?.threadId} session={session} />
       </div>
     </aside>
-  );
-}
-
-// --- Events ---------------------------------------------------------------------------------------
-
-function Events({ session }) {
-  const { entries } = session.recorder ?? { entries: [] };
-  const [filter, setFilter] = useState("");
-  const [limit, setLimit] = useState(SHOWN_EVENTS);
-  const [opened, setOpened] = useState(new Set());
-  const list = useRef();
-  const { marked } = session;
-  const wanted = filter.trim().toLowerCase();
-  const matching = wanted ? entries.filter(({ event }) => JSON.stringify(event).toLowerCase().includes(wanted)) : entries;
-  const shown = matching.slice(-limit);
-  const follows = useRef(true);
-  useEffect(() => {
-    const panel = list.current.closest(".panel");
-    const onScroll = () => (follows.current = panel.scrollHeight - panel.scrollTop - panel.clientHeight < NEAR_END);
-    panel.addEventListener("scroll", onScroll);
-    return () => panel.removeEventListener("scroll", onScroll);
-  }, []);
-  useLayoutEffect(() => {
-    const panel = list.current.closest(".panel");
-    if (follows.current) panel.scrollTop = panel.scrollHeight;
-  }, [entries.length]);
-  useEffect(() => {
-    if (marked) list.current?.querySelector(".is-marked")?.scrollIntoView({ block: "nearest" });
-  }, [marked]);
-  const toggle = (entry) => {
-    const next = new Set(opened);
-    if (!next.delete(entry)) next.add(entry);
-    setOpened(next);
-    if (entry.anchor) session.mark(entry.anchor);
-  };
-  const onKeyDown = (event) => {
-    const sibling = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
-    const row = sibling && event.target.closest("li")?.[sibling]?.querySelector("button");
-    if (!row) return;
-    event.preventDefault();
-    row.focus();
-  };
-  return (
-    <>
-      <div class="panel-bar">
-        <input type="search" aria-label={t("filter")} placeholder={t("filter")} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
-        <CopyButton label={t("copyEvents")} text={() => entries.map(({ event }) => JSON.stringify(event)).join("\n")}>{t("copy")}</CopyButton>
-        {session.canSave(entries.at(-1)?.runId) && (
-          <Button kind="quiet" label={t("saveLastRecording")} onClick={() => session.saveRecording(entries.at(-1).runId)}>{t("save")}</Button>
-        )}
-      </div>
-      {entries.length === 0 && <p class="muted">{t("noEvents")}</p>}
-      {matching.length > shown.length && (
-        <Button kind="quiet wide" onClick={() => setLimit(limit + SHOWN_EVENTS)}>
-          {t("earlierEvents", Math.min(matching.length - shown.length, SHOWN_EVENTS))}
-        </Button>
-      )}
-      <ol class="events" ref={list} onKeyDown={onKeyDown} aria-label={t("events")}>
-        {shown.map((entry) => (
-          <li key={entry.number} class={entry.anchor && entry.anchor === marked ? "is-marked" : ""}>
-            <button type="button" class={`event is-${family(entry.event.type)}`} aria-expanded={opened.has(entry)} onClick={() => toggle(entry)}>
-              <span class="event-time" title={entry.ms === undefined ? undefined : `+${seconds(entry.ms)}`}>{eventTime(session, entry)}</span>
-              <span class="event-type">{entry.event.type}</span>
-              <span class="event-brief">{brief(entry.event)}</span>
-            </button>
-            {opened.has(entry) && (
-              <div class="event-more">
-                {entry.changes?.length > 0 && <Changes changes={entry.changes} />}
-                <Tree value={entry.event} />
-              </div>
-            )}
-          </li>
-        ))}
-      </ol>
-    </>
-  );
-}
-
-/** The time of the day; in a recording, the time since the run's start. */
-function eventTime(session, { at, ms }) {
-  if (session.recording) return seconds(ms);
-  return at ? clock(at) : "";
-}
-
-/** The first word of a type decides its colour. */
-const family = (type) => type.split("_")[0].toLowerCase();
-
-/** Returns the member of an event that tells it from others of its type. */
-function brief(event) {
-  const value =
-    event.delta ?? event.content ?? event.toolCallName ?? event.stepName ?? event.name ?? event.message ??
-    event.outcome?.type ?? event.snapshot ?? event.messages?.length ?? event.role ?? "";
-  return cut(typeof value === "string" ? value : JSON.stringify(value), BRIEF_CHARS);
-}
-
-function Changes({ changes }) {
-  return (
-    <ul class="changes" aria-label={t("changed")}>
-      {changes.map(({ op, path, value, from }) => (
-        <li class={`is-${op}`}>
-          <span class="change-op">{op}</span> <code>{path || "/"}</code>
-          {from !== undefined && <> ← <code>{from}</code></>}
-          {value !== undefined && <> = <code>{cut(JSON.stringify(value), CHANGE_CHARS)}</code></>}
-        </li>
-      ))}
-    </ul>
   );
 }
 
 // --- State ----------------------------------------------------------------------------------------
 
 function StateTab({ session }) {
+  const [isEditing, setEditing] = useState(false);
   const state = session.agent?.state;
   const changing = (session.recorder?.entries ?? []).filter(({ changes }) => changes?.length > 0);
   const last = changing.at(-1);
   const isEmpty = state === undefined || state === null || Object.keys(state).length === 0;
+  if (isEditing) return <StateForm session={session} onClose={() => setEditing(false)} />;
   return (
     <>
-      <h3>{t("stateOf")}</h3>
+      <div class="panel-bar">
+        <h3>{t("stateOf")}</h3>
+        {!session.recording && <Button kind="quiet" disabled={session.isRunning} onClick={() => setEditing(true)}>{t("edit")}</Button>}
+      </div>
       {isEmpty ? <p class="muted">{t("noState")}</p> : <Tree value={state} changed={new Set(last?.changes.map(({ path }) => path))} />}
       {changing.length > 0 && <h3>{t("changed")}</h3>}
       <ol class="state-changes">
-        {changing.toReversed().map((entry) => (
+        {changing.slice(-SHOWN_EVENTS).toReversed().map((entry) => (
           <li key={entry.number}>
             <span class="muted">#{entry.number} {entry.event.type}</span>
             <Changes changes={entry.changes} />
@@ -182,43 +76,30 @@ function StateTab({ session }) {
   );
 }
 
-// --- Runs -----------------------------------------------------------------------------------------
-
-function Runs({ session }) {
-  const runs = session.thread?.runs ?? [];
-  if (runs.length === 0) return <p class="muted">{t("noRuns")}</p>;
+/** The state of the next run, in this thread or in a copy of it. */
+function StateForm({ session, onClose }) {
+  const { agent, isRunning, thread } = session;
+  const [value, setValue] = useState(agent.state);
+  const cannotSave = value === undefined || isRunning;
+  const save = (event) => {
+    event.preventDefault();
+    session.setState(value);
+    onClose();
+  };
+  const fork = async () => {
+    onClose();
+    await session.fork(undefined, value);
+  };
   return (
-    <ol class="runs">
-      {runs.map((run) => <Run key={run.runId} session={session} run={run} />)}
-    </ol>
-  );
-}
-
-function Run({ session, run }) {
-  const { sentAt, firstEventAt, firstTextAt, endedAt } = session.recorder.runs.get(run.runId) ?? {};
-  const sum = (member) => (run.usage ?? []).reduce((total, usage) => total + (usage[member] ?? 0), 0);
-  const rows = [
-    [t("duration"), run.endedAt && seconds(new Date(run.endedAt) - new Date(run.startedAt))],
-    [t("firstEvent"), firstEventAt >= sentAt && seconds(firstEventAt - sentAt)],
-    [t("firstText"), firstTextAt >= sentAt && seconds(firstTextAt - sentAt)],
-    [t("tokens"), run.usage?.length > 0 && t("tokensInOut", sum("inputTokens"), sum("outputTokens"))],
-    [t("events"), run.events],
-  ].filter(([, value]) => value);
-  return (
-    <li class="run">
-      <header>
-        <span class={`badge is-${run.status}`}>{run.status}</span>
-        <code title={run.runId}>{run.runId}</code>
-        {run.detached && <span class="badge">{t("detached")}</span>}
-      </header>
-      <dl>{rows.map(([name, value]) => <><dt>{name}</dt><dd>{value}</dd></>)}</dl>
-      {run.error && <p class="error"><code>{run.error.code}</code> {run.error.message}</p>}
+    <form class="schema-form" onSubmit={save}>
+      <p class="muted">{t("stateHint")}</p>
+      <JsonField label={t("state")} value={agent.state} rows={16} onValue={setValue} />
       <div class="buttons">
-        {session.recorder.runs.get(run.runId)?.request && <CopyButton label={t("copyCurl")} text={() => session.curl(run.runId)} />}
-        {session.canSave(run.runId) && <Button kind="quiet" onClick={() => session.saveRecording(run.runId)}>{t("saveRecording")}</Button>}
-        {run.detached && !session.isRunning && !(sentAt !== undefined && endedAt) && <Button kind="quiet" onClick={() => session.readLog(run.runId)}>{t("loadEvents")}</Button>}
+        <button type="submit" class="button primary" disabled={cannotSave}>{t("save")}</button>
+        {thread && <Button disabled={cannotSave} onClick={fork}>{t("saveInFork")}</Button>}
+        <Button onClick={onClose}>{t("cancel")}</Button>
       </div>
-    </li>
+    </form>
   );
 }
 

@@ -1,6 +1,6 @@
 // Small components that several parts of the page use.
 
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 
 import { t } from "./texts.js";
 
@@ -68,6 +68,38 @@ export function pretty(text) {
   } catch {
     return text;
   }
+}
+
+/**
+ * A field for JSON that says why a text is refused.
+ * @param {{ label: string, value: any, rows?: number, check?: (value: any) => void, onValue: (value: any) => void }} props `check`
+ *   throws if the value is wrong; `onValue` gets each right value, and undefined for a wrong text
+ */
+export function JsonField({ label, value, rows = 6, check = () => {}, onValue }) {
+  const id = useId();
+  const [text, setText] = useState(() => (value === undefined ? "" : JSON.stringify(value, undefined, 2)));
+  const [problem, setProblem] = useState();
+  const write = ({ currentTarget: { value: written } }) => {
+    setText(written);
+    let read;
+    try {
+      read = JSON.parse(written);
+      check(read);
+      setProblem(undefined);
+    } catch (error) {
+      read = undefined;
+      setProblem(error instanceof SyntaxError ? `${t("invalidJson")}: ${error.message}` : error.message);
+    }
+    onValue(read);
+  };
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <textarea id={id} class="code" rows={rows} spellcheck={false} value={text} onInput={write}
+        aria-invalid={Boolean(problem)} aria-describedby={`${id}-problem`} />
+      <small id={`${id}-problem`} class="problem" role="alert">{problem}</small>
+    </div>
+  );
 }
 
 /** Cuts a text that is too long to be shown in a line. */

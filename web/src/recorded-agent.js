@@ -4,18 +4,10 @@ import "./zod-without-eval.js";
 
 import { HttpAgent } from "@ag-ui/client";
 
+import { isContinued, joinParts } from "./deltas.js";
+
 /** The longest time that a browser can wait. */
 const MAX_WAIT_MS = 2 ** 31 - 1;
-
-/**
- * Events with a part of a text. Parts that follow each other are given to the client as one:
- * it copies all messages for each event.
- */
-const PARTS = ["TEXT_MESSAGE_CONTENT", "REASONING_MESSAGE_CONTENT", "TOOL_CALL_ARGS"];
-
-const isContinued = (event, next) =>
-  PARTS.includes(event.type) && next?.type === event.type &&
-  next.messageId === event.messageId && next.toolCallId === event.toolCallId;
 
 export class RecordedAgent extends HttpAgent {
   #isAtPace = false;
@@ -60,13 +52,13 @@ export class RecordedAgent extends HttpAgent {
         if (next < events.length) await this.#waitUntil(begun + events[next].ms);
         if (next === events.length || this.#isClosed) return controller.close();
         const first = events[next];
-        const deltas = [];
+        const parts = [];
         do {
           const { ms, event } = events[next++];
           recorder.record(event, ms);
-          deltas.push(event.delta);
+          parts.push(event);
         } while (!this.#isAtPace && isContinued(first.event, events[next]?.event));
-        const event = deltas.length > 1 ? { ...first.event, delta: deltas.join("") } : first.event;
+        const [event] = joinParts(parts);
         controller.enqueue(encoder.encode(`data: ${JSON.stringify(event)}\n\n`));
       },
       cancel: () => this.abortRun(),

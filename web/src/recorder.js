@@ -2,6 +2,8 @@
 
 import jsonPatch from "fast-json-patch";
 
+import { joinParts } from "./deltas.js";
+
 const START_OF = { TEXT_MESSAGE_CONTENT: "firstTextAt", TEXT_MESSAGE_CHUNK: "firstTextAt" };
 
 export class Recorder {
@@ -10,7 +12,7 @@ export class Recorder {
    * request, if the request is known.
    */
   entries = [];
-  /** By run: the agent, the request and its time, and when the first event, the first text and the end came. */
+  /** By run: the agent, the request and its time, when the first event, the first text and the end came, and the usage. */
   runs = new Map();
   state = {};
 
@@ -30,7 +32,7 @@ export class Recorder {
     this.runs.set(this.runId, run);
     run.firstEventAt ??= at;
     if (START_OF[event.type]) run[START_OF[event.type]] ??= at;
-    if (event.type === "RUN_FINISHED" || event.type === "RUN_ERROR") run.endedAt = at;
+    if (event.type === "RUN_FINISHED" || event.type === "RUN_ERROR") Object.assign(run, { endedAt: at, usage: event.usage });
     const changes = this.#apply(event);
     const number = this.entries.length + 1;
     const ms = run.sentAt === undefined ? undefined : at - run.sentAt;
@@ -38,11 +40,11 @@ export class Recorder {
     this.onChange(event);
   }
 
-  /** Puts the events of an earlier run before all others. */
-  addEarlier(runId, events) {
-    const earlier = events.map((event) => {
+  /** Puts the events of an earlier run, { ms, event }, before all others. */
+  addEarlier(runId, startedAt, events) {
+    const earlier = events.map(({ ms, event }) => {
       const changes = event.type === "STATE_DELTA" ? event.delta : undefined;
-      return { at: event.timestamp, event, runId, anchor: anchorOf(event), changes };
+      return { at: startedAt + ms, ms, event, runId, anchor: anchorOf(event), changes };
     });
     this.entries = [...earlier, ...this.entries.filter((entry) => entry.runId !== runId)];
     this.entries.forEach((entry, index) => (entry.number = index + 1));
@@ -81,22 +83,24 @@ const anchorOf = (event) => event.toolCallId ?? event.messageId;
 const wrap = (state) => ({ state: state ?? {} });
 
 /** Returns the events of a part of a stream. The server writes each into one line. */
-export const parseEvents = (text) =>
+const parseEvents = (text) =>
   text.split("\n").filter((line) => line.startsWith("data: ")).map((line) => JSON.parse(line.slice("data: ".length)));
 
-/** Reads the events of a response's stream for `record`, and passes the bytes on unchanged. */
+/** Reads the events of a response's stream for `record`, and passes them on with joined texts. */
 export function teeEvents(response, record) {
   if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response;
-  const decoder = new TextDecoder();
   let rest = "";
   const tap = new TransformStream({
-    transform(chunk, controller) {
-      const frames = (rest + decoder.decode(chunk, { stream: true })).split("\n\n");
+    transform(text, controller) {
+      const frames = (rest + text).split("\n\n");
       rest = frames.pop();
-      frames.flatMap(parseEvents).forEach(record);
-      controller.enqueue(chunk);
+      const events = frames.flatMap(parseEvents);
+      events.forEach((event) => record(event));
+      controller.enqueue(joinParts(events).map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
     },
+    flush: (controller) => controller.enqueue(rest),
   });
   const { status, statusText, headers } = response;
-  return new Response(response.body.pipeThrough(tap), { status, statusText, headers });
+  const body = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(tap).pipeThrough(new TextEncoderStream());
+  return new Response(body, { status, statusText, headers });
 }

@@ -6,7 +6,7 @@ import { ApiError, BASE, call, curlCommand, readKey, request, threadPath, writeK
 import { download } from "./download.js";
 import { PageTools } from "./page-tools.js";
 import { RecordedAgent } from "./recorded-agent.js";
-import { Recorder, parseEvents } from "./recorder.js";
+import { Recorder } from "./recorder.js";
 import { readRecording, recordedRun, recordingName, writeRecording } from "./recording.js";
 import { clearTab, readTab, writeTab } from "./storage.js";
 import { ThreadList } from "./thread-list.js";
@@ -44,6 +44,8 @@ export class Session {
   capabilities;
   threads = new ThreadList({ onChange: () => this.changed(), onError: (error) => this.#show(error) });
   tools = new PageTools();
+  /** What runs send beside the conversation, in this tab: { forwardedProps, context, headers }. */
+  extras = readTab("extras");
 
   /** The client with the messages of the open thread, and the recorder of its events. */
   agent;
@@ -62,6 +64,8 @@ export class Session {
    * The questions that were answered in this tab: { after, message, decision, text }. `after` is the
    * message before the question. */
   answered = [];
+  /** By message: the run of which it is the last one, for the runs that this tab has seen. */
+  lastOfRun = {};
   /** The messages that the last run has offered to send next. */
   offered = [];
   /** Whether the last run of this page has failed and can be started again, and the answers that it had. */
@@ -216,6 +220,7 @@ export class Session {
     this.alternatives = {};
     this.answers = new Map();
     this.answered = readTab(`answers.${threadId}`) ?? [];
+    this.lastOfRun = readTab(`runs.${threadId}`) ?? {};
     this.offered = [];
     this.canRetry = false;
     this.marked = undefined;
@@ -257,8 +262,8 @@ export class Session {
     await this.#during(agent, async () => {
       await this.#readThread();
       if (!this.thread) return;
-      if (this.thread.activeRunId) this.runId = this.thread.activeRunId;
-      await agent.connectAgent();
+      this.runId = this.thread.activeRunId;
+      await this.#seen(agent, () => agent.connectAgent());
     });
   }
 
@@ -294,6 +299,23 @@ export class Session {
       if (threadId === this.agent.threadId) await this.newThread();
     });
     await this.threads.read();
+  }
+
+  /** Copies the thread, up to a message if one is given, and opens the copy, with another state if one is given. */
+  async fork(messageId, state) {
+    await this.attempt(async () => {
+      const { threadId } = await call("POST", `${threadPath(this.agent.threadId)}/fork`, { messageId });
+      await this.openThread(threadId, this.agentName);
+      if (state !== undefined) this.setState(state);
+    });
+    await this.threads.read();
+  }
+
+  /** Sets the state that the next run begins with. */
+  setState(state) {
+    this.agent.setState(state);
+    this.recorder.state = state;
+    this.changed();
   }
 
   exportThread(threadId) {
@@ -371,13 +393,11 @@ export class Session {
       await this.#capabilitiesRead;
       if (agent !== this.agent || this.wasStopped) return;
       const canFollow = this.capabilities?.transport?.resumable;
-      await agent.runAgent({
-        runId: this.runId,
-        tools,
-        resume,
-        // The run goes on when the page is reloaded.
-        forwardedProps: canFollow ? { onDisconnect: "continue" } : {},
-      });
+      // The run goes on when the page is reloaded.
+      const { forwardedProps: given, context, headers = {} } = this.extras ?? {};
+      const forwardedProps = { ...(canFollow && { onDisconnect: "continue" }), ...given };
+      agent.headers = headers;
+      await this.#seen(agent, () => agent.runAgent({ runId: this.runId, tools, resume, forwardedProps, context }));
     });
     if (agent !== this.agent) return;
     this.canRetry = this.error !== undefined;
@@ -428,6 +448,20 @@ export class Session {
     if (turn !== this.#turns) return;
     this.announcement = this.error ? "failed" : this.questions().length > 0 ? "asks" : "finished";
     this.changed();
+  }
+
+  /** Notes which message is the last one of the run that `action` receives. */
+  async #seen(agent, action) {
+    const { runId } = this;
+    try {
+      await action();
+    } finally {
+      const last = agent.messages.findLast(({ role }) => role !== "tool");
+      if (runId && agent === this.agent && last && last.role !== "user" && !this.lastOfRun[last.id]) {
+        this.lastOfRun = { ...this.lastOfRun, [last.id]: runId };
+        if (!this.recording) writeTab(`runs.${agent.threadId}`, this.lastOfRun);
+      }
+    }
   }
 
   async stop() {
@@ -484,6 +518,12 @@ export class Session {
     this.agent.addMessage({ id: newId(), role: "tool", toolCallId: call.id, content });
   }
 
+  setExtras(extras) {
+    this.extras = extras;
+    writeTab("extras", extras);
+    this.changed();
+  }
+
   setTools(list) {
     this.tools.replace(list);
     this.changed();
@@ -506,9 +546,7 @@ export class Session {
         download(recordingName(recorded), new Blob([writeRecording(recorded)], { type: "application/jsonl" }));
       } else {
         const { startedAt } = this.#endedDetachedRun(runId);
-        const path = `${threadPath(this.agent.threadId)}/runs/${encodeURIComponent(runId)}/recording`;
-        const stored = await request(BASE + path);
-        download(recordingName({ startedAt, request: { runId } }), await stored.blob());
+        download(recordingName({ startedAt, request: { runId } }), await this.#storedRun(runId));
       }
     });
   }
@@ -527,7 +565,8 @@ export class Session {
     const run = recordedRun(recording);
     this.thread = { runs: [run] };
     recorder.begin(run.runId, { startedAt: recording.startedAt, sentAt: 0 });
-    await this.#during(agent, () => agent.play(run.runId, isAtPace));
+    this.runId = run.runId;
+    await this.#during(agent, () => this.#seen(agent, () => agent.play(run.runId, isAtPace)));
   }
 
   // --- Events ------------------------------------------------------------------------------------
@@ -537,13 +576,19 @@ export class Session {
     this.changed();
   }
 
-  /** Reads the events of an earlier run, which are kept for detached runs. */
+  /** Reads the events of an earlier run with their times. They are kept for detached runs. */
   async readLog(runId) {
-    const { recorder, agent } = this;
+    const { recorder } = this;
     await this.attempt(async () => {
-      const path = `${threadPath(agent.threadId)}/runs/${encodeURIComponent(runId)}/events`;
-      recorder.addEarlier(runId, parseEvents(await (await request(BASE + path)).text()));
+      const { startedAt, events } = await readRecording(new File([await this.#storedRun(runId)], runId));
+      recorder.addEarlier(runId, startedAt, events);
     });
+  }
+
+  /** Returns an ended detached run as a recording. */
+  async #storedRun(runId) {
+    const response = await request(`${BASE}${threadPath(this.agent.threadId)}/runs/${encodeURIComponent(runId)}/recording`);
+    return response.blob();
   }
 
   curl(runId) {

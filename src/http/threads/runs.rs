@@ -11,6 +11,7 @@ use crate::{
         accept::extract::{OwnThreads, Path},
         error::ApiError,
     },
+    observe::metrics::Metrics,
     protocol::{RunId, TokenUsage},
     store::{RunFailure, RunRecord, RunStatus},
     threads::CancelOutcome,
@@ -31,6 +32,9 @@ pub(super) struct RunJson {
     events: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     usage: Vec<TokenUsage>,
+    /// The cost of the tokens, in the currency of `[prices]`. Absent if a model has no price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<RunFailure>,
     /// How often another server has taken the run over, to go on with it or to close it.
@@ -85,9 +89,10 @@ fn cancellation_status() -> ObjectBuilder {
     text_of(["cancelling"].into_iter().chain(RunStatus::ALL.map(RunStatus::as_str)))
 }
 
-impl From<RunRecord> for RunJson {
-    fn from(run: RunRecord) -> Self {
+impl RunJson {
+    pub(super) fn new(run: RunRecord, metrics: &Metrics) -> Self {
         Self {
+            cost: metrics.cost(&run.usage),
             run_id: run.id,
             agent: run.agent,
             status: run.status,

@@ -25,6 +25,8 @@ use std::{fmt, ops::Deref, sync::Arc};
 
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
 
+use crate::protocol::TokenUsage;
+
 pub(crate) use http::ConnectionEnd;
 pub(crate) use labels::ERROR_CODES;
 #[cfg(feature = "llm")]
@@ -89,6 +91,19 @@ impl Metrics {
         self.http.register(&mut registry);
         self.server.register(&mut registry);
         text::encode(&registry, format)
+    }
+
+    /// Returns the cost of a run's tokens; `None` if one of its models has no price.
+    #[cfg(feature = "llm")]
+    pub(crate) fn cost(&self, usage: &[TokenUsage]) -> Option<f64> {
+        let costs = usage.iter().map(|usage| self.prices.cost(usage.model.as_deref()?, usage));
+        costs.sum::<Option<f64>>().filter(|_| !usage.is_empty())
+    }
+
+    #[cfg(not(feature = "llm"))]
+    #[expect(clippy::unused_self, reason = "with the feature `llm`, it has prices")]
+    pub(crate) fn cost(&self, _: &[TokenUsage]) -> Option<f64> {
+        None
     }
 
     #[cfg(feature = "llm")]
