@@ -106,6 +106,7 @@ test("the result of a tool with a page is shown as text, also one with parts tha
     await ask(page, "weather", "There it is.");
     await shows(page, "Sunny in Oslo");
     await shows(page, "The tool has the page ui://weather, which the playground does not run.");
+    await page.close(); // it would report that the server is gone
   } finally {
     await server.stop();
     await rm(folder, { recursive: true });
