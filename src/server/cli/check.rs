@@ -16,8 +16,8 @@ use crate::{
     protocol::ContentPart,
     server::{
         configured::{
+            ServerTools,
             agent_models::{HostedModel, hosted_models},
-            tools::build_tools,
         },
         options::Loaded,
     },
@@ -39,8 +39,8 @@ pub(super) async fn check(CheckArguments { file, online, options }: CheckArgumen
 }
 
 async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
-    let registry = build_tools(&loaded.config, &loaded.origin)?;
-    let probed = join_all(registry.mcp_servers().map(async |server| (server.name(), server.probe().await))).await;
+    let tools = ServerTools::build(&loaded.config, &loaded.origin)?;
+    let probed = join_all(tools.mcp_servers().map(async |server| (server.name(), server.probe().await))).await;
     for (name, found) in &probed {
         let found = match found {
             Ok(tools) if tools.is_empty() => "no tools",
