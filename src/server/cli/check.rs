@@ -7,7 +7,6 @@ use futures::{StreamExt as _, future::join_all};
 
 use super::{
     arguments::{CheckArguments, CommandOptions},
-    load::load,
     output::{print_line, print_warning},
     printable::{excerpt, printable_line},
 };
@@ -27,7 +26,7 @@ const MAX_ERROR_CHARS: usize = 500;
 
 /// Returns `false` if an MCP server cannot be connected to, or if a model does not answer.
 pub(super) async fn check(CheckArguments { file, online, options }: CheckArguments) -> Result<bool, Box<dyn Error>> {
-    let (loaded, warnings) = load(CommandOptions { config: options.config.or(file), ..options })?;
+    let (loaded, warnings) = CommandOptions { config: options.config.or(file), ..options }.load()?;
     warnings.iter().for_each(|warning| print_warning(warning));
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
