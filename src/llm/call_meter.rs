@@ -81,51 +81,37 @@ impl CallMeter {
 
 impl Drop for CallMeter {
     fn drop(&mut self) {
-        let (duration, retries) = (self.begun.elapsed(), self.trace.retries());
-        let usage = std::mem::take(&mut self.usage);
-        let code = match self.outcome {
-            ModelCallOutcome::Error(code) => Some(code),
-            _ => None,
+        let call = ModelCall {
+            provider: &self.provider,
+            model: &self.model,
+            outcome: self.outcome,
+            duration: self.begun.elapsed(),
+            first_token: self.first_token,
+            retries: self.trace.retries(),
+            usage: std::mem::take(&mut self.usage),
         };
+        let (finish_reason, request_id) = (self.finish_reason, self.trace.request_id());
         tracing::debug!(
             provider = self.provider,
             model = self.model,
-            outcome = self.outcome.name(),
-            code,
-            request_id = self.trace.request_id(),
-            retries,
-            millis = duration.as_millis() as u64,
-            first_token_millis = self.first_token.map(|time| time.as_millis() as u64),
-            input_tokens = usage.input_tokens,
-            output_tokens = usage.output_tokens,
+            outcome = call.outcome.name(),
+            code = call.outcome.code(),
+            request_id,
+            retries = call.retries,
+            millis = call.duration.as_millis() as u64,
+            first_token_millis = call.first_token.map(|time| time.as_millis() as u64),
+            input_tokens = call.usage.input_tokens,
+            output_tokens = call.usage.output_tokens,
             "model call ended"
         );
-        let finish_reason = self.finish_reason;
-        end_model(
-            self.trace.scope(),
-            &ModelEnd {
-                outcome: self.outcome.name(),
-                code,
-                finish_reason,
-                request_id: self.trace.request_id().as_deref(),
-                retries,
-                first_token: self.first_token,
-                input_tokens: usage.input_tokens,
-                output_tokens: usage.output_tokens,
-                cached_tokens: usage.cached_input_tokens,
-                cache_write_tokens: usage.cache_write_input_tokens,
-                reasoning_tokens: usage.reasoning_tokens,
-                output: self.output.as_ref().map(|output| output.to_json(finish_reason.unwrap_or("error"))),
-            },
-        );
-        let (provider, model) = (&*self.provider, &*self.model);
-        let (outcome, first_token) = (self.outcome, self.first_token);
-        let call = ModelCall { provider, model, outcome, duration, first_token, retries, usage };
+        let output = self.output.as_ref().map(|output| output.to_json(finish_reason.unwrap_or("error")));
+        let end = ModelEnd { call: &call, finish_reason, request_id: request_id.as_deref(), output };
+        end_model(self.trace.scope(), &end);
         let cost =
             self.cx.observer().and_then(|RunObserver { metrics, .. }| metrics.models.ended(&metrics.prices, &call));
         let mut calls = self.cx.model_calls();
-        if !calls.models.iter().any(|known| known == model) {
-            calls.models.push(model.to_owned());
+        if !calls.models.contains(&self.model) {
+            calls.models.push(self.model.clone());
         }
         if let Some(cost) = cost {
             *calls.cost.get_or_insert(0.0) += cost;

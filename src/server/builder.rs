@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use indexmap::IndexMap;
+use smart_default::SmartDefault;
 
 use super::{configured::Configured, feature_options::FeatureOptions};
 #[cfg(feature = "jwt")]
@@ -22,6 +23,12 @@ use crate::{
     store::{IntoStore, MemoryStore, Store},
 };
 
+const RUN_LIMITS: RunLimits = RunLimits {
+    max: Some(Duration::from_secs(600)),
+    idle: Some(Duration::from_secs(120)),
+    heartbeat: Some(Duration::from_secs(15)),
+};
+
 /// A server: agents, and how they are served.
 ///
 /// ```no_run
@@ -35,18 +42,24 @@ use crate::{
 /// Server::new().agent("hello", hello).serve("127.0.0.1:8080").await
 /// # }
 /// ```
+#[derive(SmartDefault)]
 #[must_use]
 pub struct Server {
     pub(super) configured: Configured,
     pub(super) agents: IndexMap<String, Arc<dyn Agent>>,
     pub(super) paths: Vec<AgentPath>,
+    #[default(RUN_LIMITS)]
     pub(super) run_limits: RunLimits,
     pub(super) principal_limits: PrincipalLimits,
+    #[default(1000)]
     pub(super) max_concurrent_runs: usize,
     pub(super) threads: ThreadOptions,
+    #[default(Some(Arc::new(MemoryStore::new())))]
     pub(super) store: Option<Arc<dyn Store>>,
     /// The name of the store, for the log.
+    #[default("memory".to_owned())]
     pub(super) store_name: String,
+    #[default(Authenticator::disabled())]
     pub(super) auth: Authenticator,
     pub(super) http: HttpOptions,
     pub(super) copilotkit: CopilotKitOptions,
@@ -56,6 +69,7 @@ pub struct Server {
     pub(super) metrics: MetricsOptions,
     pub(super) record: RecordOptions,
     pub(super) telemetry: TelemetryOptions,
+    #[default(Duration::from_secs(10))]
     pub(super) drain: Duration,
 }
 
@@ -63,31 +77,7 @@ impl Server {
     /// A server without agents, with default options, with threads in memory, and without authentication. Without
     /// authentication it answers only requests whose `Host` is a loopback name.
     pub fn new() -> Self {
-        Self {
-            configured: Configured::default(),
-            agents: IndexMap::new(),
-            paths: Vec::new(),
-            run_limits: RunLimits {
-                max: Some(Duration::from_secs(600)),
-                idle: Some(Duration::from_secs(120)),
-                heartbeat: Some(Duration::from_secs(15)),
-            },
-            principal_limits: PrincipalLimits::default(),
-            max_concurrent_runs: 1000,
-            threads: ThreadOptions::default(),
-            store: Some(Arc::new(MemoryStore::new())),
-            store_name: "memory".to_owned(),
-            auth: Authenticator::disabled(),
-            http: HttpOptions::default(),
-            copilotkit: CopilotKitOptions::default(),
-            named_events: NamedEventOptions::default(),
-            features: FeatureOptions::default(),
-            connections: Connections::default(),
-            metrics: MetricsOptions::default(),
-            record: RecordOptions::default(),
-            telemetry: TelemetryOptions::default(),
-            drain: Duration::from_secs(10),
-        }
+        Self::default()
     }
 
     /// Serves an agent, which is an async function or an [`Agent`], under a name, in place of a configured one of that name.
@@ -267,12 +257,6 @@ impl Server {
     pub fn drain(mut self, time: Duration) -> Self {
         self.drain = time;
         self
-    }
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

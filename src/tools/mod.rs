@@ -17,8 +17,6 @@ pub(crate) mod http;
 pub mod mcp;
 mod options;
 mod question;
-#[cfg(feature = "config")]
-mod registry;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 mod schema;
@@ -31,8 +29,6 @@ mod toolbox;
 
 #[cfg(feature = "sandbox")]
 pub(crate) use self::descriptors::close_descriptors_on_exec;
-#[cfg(feature = "config")]
-pub(crate) use self::registry::ToolRegistry;
 pub use self::{
     approval::{ApprovalRule, Patterns},
     caller_headers::{CallerHeader, CallerValue},

@@ -9,7 +9,7 @@ use crate::{
     observe::{
         RunObserver,
         metrics::ToolOutcome,
-        telemetry::{ToolEnd, begin_tool, end_tool},
+        telemetry::{begin_tool, end_tool},
     },
     protocol::{MessageContent, ToolCallId},
 };
@@ -54,8 +54,7 @@ impl Drop for ToolMeter {
         if let Some(observer) = self.cx.observer::<RunObserver>() {
             observer.metrics.tools.ended(&self.tool, self.outcome, duration);
         }
-        let is_failed = matches!(self.outcome, ToolOutcome::Error | ToolOutcome::Timeout);
-        end_tool(&self.scope, &ToolEnd { outcome, is_failed });
+        end_tool(&self.scope, self.outcome);
     }
 }
 

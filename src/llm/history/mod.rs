@@ -93,11 +93,8 @@ pub(super) fn calls<'m>(
             _ => None,
         })
         .collect();
-    let own = messages.filter_map(|message| match message {
-        Message::Assistant(assistant) if assistant.subagent_run_id.is_none() => Some(assistant.tool_calls()),
-        _ => None,
-    });
-    own.flatten().map(move |call| (call, answers.get(&call.id).copied()))
+    let own = messages.filter(|message| message.subagent_run_id().is_none());
+    own.flat_map(Message::tool_calls).map(move |call| (call, answers.get(&call.id).copied()))
 }
 
 pub(super) fn unanswered(messages: &[Message]) -> Vec<&ToolCall> {
@@ -108,21 +105,14 @@ pub(super) fn unanswered(messages: &[Message]) -> Vec<&ToolCall> {
 pub(super) fn open_calls(messages: &[Message]) -> Vec<(&ToolCall, &MessageId)> {
     let last = messages.iter().rposition(|message| matches!(message, Message::User(_))).map_or(0, |last| last + 1);
     let open: HashSet<&ToolCallId> = unanswered(&messages[last..]).into_iter().map(|call| &call.id).collect();
-    let own = messages[last..].iter().filter_map(|message| match message {
-        Message::Assistant(message) if message.subagent_run_id.is_none() => Some(message),
-        _ => None,
-    });
-    let calls = own.flat_map(|message| message.tool_calls().iter().map(|call| (call, &message.id)));
+    let own = messages[last..].iter().filter(|message| message.subagent_run_id().is_none());
+    let calls = own.flat_map(|message| message.tool_calls().iter().map(|call| (call, message.id())));
     calls.filter(|(call, _)| open.contains(&call.id)).collect()
 }
 
 /// Subagents' calls included.
 pub(super) fn call_ids(messages: &[Message]) -> HashSet<ToolCallId> {
-    let calls = messages.iter().filter_map(|message| match message {
-        Message::Assistant(assistant) => Some(assistant.tool_calls()),
-        _ => None,
-    });
-    calls.flatten().map(|call| call.id.clone()).collect()
+    messages.iter().flat_map(Message::tool_calls).map(|call| call.id.clone()).collect()
 }
 
 fn reasoning(message: &ReasoningMessage) -> ModelReasoning {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     llm::{AssistantTurn, Block, ToolChoice, Turn},
-    protocol::{ContentPart, JsonObject, MediaPart, ToolCall, ToolCallId},
+    protocol::{ContentPart, JsonObject, MediaPart, PartSource, ToolCall, ToolCallId},
 };
 
 /// The name that marks OpenAI's artefacts and files.
@@ -59,6 +59,28 @@ pub(in crate::llm) fn placeholder(kind: &str) -> String {
 pub(in crate::llm) fn file_name(media: &MediaPart) -> Option<&str> {
     let metadata = media.metadata.as_ref()?;
     ["filename", "fileName", "name"].iter().find_map(|key| metadata.get(key)?.as_str()).filter(|name| !name.is_empty())
+}
+
+/// Returns the texts of parts in a provider's form; `None` if one of the parts is no text.
+pub(in crate::llm) fn texts(parts: &[Value]) -> Option<Vec<&str>> {
+    parts.iter().map(|part| part["text"].as_str()).collect()
+}
+
+/// Returns the MIME type of an image that every provider's models read, or the reason for which another one is not sent.
+pub(in crate::llm) fn known_image_type(mime_type: &str) -> Result<String, &'static str> {
+    let mime_type = image_type(mime_type);
+    match mime_type.as_str() {
+        "image/png" | "image/jpeg" | "image/webp" | "image/gif" => Ok(mime_type),
+        _ => Err("this model takes images as PNG, JPEG, WebP or GIF only"),
+    }
+}
+
+/// Returns the id of a file that is at the provider, or the reason for which another provider's is not sent.
+pub(in crate::llm) fn own_file<'m>(media: &'m MediaPart, own: &str) -> Result<&'m str, &'static str> {
+    match &media.source {
+        PartSource::File { value, provider, .. } if provider.as_deref() == Some(own) => Ok(value),
+        _ => Err("this model cannot read files of another provider"),
+    }
 }
 
 /// Providers require an object with properties, and clients send `{}` for a tool without arguments.

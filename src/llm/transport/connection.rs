@@ -5,11 +5,12 @@ use std::{fmt, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
+use smart_default::SmartDefault;
 
 use crate::upstream::{CONNECT_TIMEOUT, ClientError};
 
 /// Options of the connection to a provider. There is no limit on the duration of a whole answer.
-#[derive(Clone)]
+#[derive(Clone, SmartDefault)]
 pub struct Connection {
     /// The base URL of the API; `None` is the provider's own. A query, such as Azure's `?api-version=`, is kept.
     pub base_url: Option<String>,
@@ -21,29 +22,17 @@ pub struct Connection {
     /// Additional headers of each request that are not secret.
     pub plain_headers: Vec<(String, String)>,
     /// The time limit on connecting, TLS handshake included.
+    #[default(CONNECT_TIMEOUT)]
     pub connect_timeout: Duration,
     /// The longest silence of the provider, before the response's head and between two pieces of its body.
+    #[default(Duration::from_secs(60))]
     pub idle_timeout: Duration,
     /// The number of times that a failed request is sent again.
+    #[default(2)]
     pub max_retries: u32,
     /// The largest event of a response, in bytes. A larger one is an error and is not buffered. `None` is the default of
     /// the provider's API: 1 MiB, and 4 MiB where events contain results of the provider's tools or the whole answer.
     pub max_event_bytes: Option<usize>,
-}
-
-impl Default for Connection {
-    fn default() -> Self {
-        Self {
-            base_url: None,
-            api_key: None,
-            headers: Vec::new(),
-            plain_headers: Vec::new(),
-            connect_timeout: CONNECT_TIMEOUT,
-            idle_timeout: Duration::from_secs(60),
-            max_retries: 2,
-            max_event_bytes: None,
-        }
-    }
 }
 
 /// The base URL may contain a password or a key, so only its host is shown.

@@ -62,6 +62,13 @@ impl ModelCallOutcome {
             Self::Stopped => "stopped",
         }
     }
+
+    pub(crate) fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Error(code) => Some(code),
+            Self::Ok | Self::Stopped => None,
+        }
+    }
 }
 
 /// A call that has ended.
@@ -113,7 +120,7 @@ impl ModelMetrics {
         let ModelLabels { provider, model } = &labels;
         let (outcome, usage) = (call.outcome.name(), &call.usage);
         self.calls.get_or_create(&CallLabels { provider: provider.clone(), model: model.clone(), outcome }).inc();
-        if let ModelCallOutcome::Error(code) = call.outcome {
+        if let Some(code) = call.outcome.code() {
             let labels = ErrorLabels { provider: provider.clone(), model: model.clone(), code: known_code(code) };
             self.errors.get_or_create(&labels).inc();
         }

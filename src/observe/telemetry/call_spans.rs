@@ -1,11 +1,12 @@
 //! The spans of calls within a run: of models and of tools.
 
-use std::time::Duration;
-
 use tracing::field::Empty;
 
 use super::spans::{MAX_NAME_BYTES, MAX_TEXT_BYTES, TRACE_TARGET, cut, fail, record_number};
-use crate::base::trace::{TraceScope, span_ids};
+use crate::{
+    base::trace::{TraceScope, span_ids},
+    observe::metrics::{ModelCall, ToolOutcome},
+};
 
 impl TraceScope {
     /// Whether messages, arguments and results belong into the span.
@@ -48,40 +49,32 @@ pub(crate) fn begin_model(scope: &TraceScope, provider: &str, model: &str, agent
 }
 
 pub(crate) struct ModelEnd<'r> {
-    pub(crate) outcome: &'r str,
-    pub(crate) code: Option<&'r str>,
+    pub(crate) call: &'r ModelCall<'r>,
     pub(crate) finish_reason: Option<&'static str>,
     pub(crate) request_id: Option<&'r str>,
-    pub(crate) retries: u32,
-    pub(crate) first_token: Option<Duration>,
-    pub(crate) input_tokens: Option<u64>,
-    pub(crate) output_tokens: Option<u64>,
-    pub(crate) cached_tokens: Option<u64>,
-    pub(crate) cache_write_tokens: Option<u64>,
-    pub(crate) reasoning_tokens: Option<u64>,
     /// JSON, if content belongs into spans.
     pub(crate) output: Option<String>,
 }
 
 pub(crate) fn end_model(scope: &TraceScope, end: &ModelEnd<'_>) {
-    let span = scope.span();
+    let (span, ModelCall { outcome, usage, .. }) = (scope.span(), end.call);
     if span.is_disabled() {
         return;
     }
-    span.record("agui.outcome", end.outcome);
-    span.record("agui.retries", i64::from(end.retries));
+    span.record("agui.outcome", outcome.name());
+    span.record("agui.retries", i64::from(end.call.retries));
     span.record("agui.provider.request_id", end.request_id);
-    span.record("gen_ai.response.time_to_first_chunk", end.first_token.map(|time| time.as_secs_f64()));
-    record_number(span, "gen_ai.usage.input_tokens", end.input_tokens);
-    record_number(span, "gen_ai.usage.output_tokens", end.output_tokens);
-    record_number(span, "gen_ai.usage.cache_read.input_tokens", end.cached_tokens);
-    record_number(span, "gen_ai.usage.cache_creation.input_tokens", end.cache_write_tokens);
-    record_number(span, "gen_ai.usage.reasoning.output_tokens", end.reasoning_tokens);
+    span.record("gen_ai.response.time_to_first_chunk", end.call.first_token.map(|time| time.as_secs_f64()));
+    record_number(span, "gen_ai.usage.input_tokens", usage.input_tokens);
+    record_number(span, "gen_ai.usage.output_tokens", usage.output_tokens);
+    record_number(span, "gen_ai.usage.cache_read.input_tokens", usage.cached_input_tokens);
+    record_number(span, "gen_ai.usage.cache_creation.input_tokens", usage.cache_write_input_tokens);
+    record_number(span, "gen_ai.usage.reasoning.output_tokens", usage.reasoning_tokens);
     span.record("gen_ai.output.messages", end.output.as_deref());
     if let Some(reason) = end.finish_reason {
         span_ids::set_list(span, "gen_ai.response.finish_reasons", &[reason]);
     }
-    if let Some(code) = end.code {
+    if let Some(code) = outcome.code() {
         fail(span, code);
     }
     span_ids::end(span);
@@ -112,19 +105,14 @@ pub(crate) fn begin_tool(scope: &TraceScope, tool: &str, call: &str) -> TraceSco
     scope.within(scope.span().in_scope(new))
 }
 
-pub(crate) struct ToolEnd<'r> {
-    pub(crate) outcome: &'r str,
-    pub(crate) is_failed: bool,
-}
-
-pub(crate) fn end_tool(scope: &TraceScope, end: &ToolEnd<'_>) {
+pub(crate) fn end_tool(scope: &TraceScope, outcome: ToolOutcome) {
     let span = scope.span();
     if span.is_disabled() {
         return;
     }
-    span.record("agui.outcome", end.outcome);
-    if end.is_failed {
-        fail(span, end.outcome);
+    span.record("agui.outcome", outcome.name());
+    if matches!(outcome, ToolOutcome::Error | ToolOutcome::Timeout) {
+        fail(span, outcome.name());
     }
     span_ids::end(span);
 }

@@ -23,7 +23,7 @@ mod otel_variables;
 mod spans;
 
 #[cfg(feature = "llm")]
-pub(crate) use call_spans::{ModelEnd, ToolEnd, begin_model, begin_tool, end_model, end_tool};
+pub(crate) use call_spans::{ModelEnd, begin_model, begin_tool, end_model, end_tool};
 pub use options::TelemetryOptions;
 pub use spans::TRACE_TARGET;
 pub(crate) use spans::{AgentEnd, ServerRequest, begin_agent, begin_server, end_agent, end_server};

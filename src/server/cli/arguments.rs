@@ -1,10 +1,13 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{error::Error, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::server::options::Sources;
+use crate::server::{
+    Server,
+    options::{Loaded, Sources},
+};
 
 /// An HTTP server that speaks AG-UI, the protocol between AI agents and the user interfaces in front of them.
 #[derive(Debug, Parser)]
@@ -162,5 +165,12 @@ impl CommandOptions {
                 .collect(),
             flags: flags.into_iter().filter_map(|(flag, option, value)| Some((flag, option, value?))).collect(),
         }
+    }
+
+    /// Loads the configuration and checks everything but the store. Returns it with what the providers will refuse.
+    pub(super) fn load(self) -> Result<(Loaded, Vec<String>), Box<dyn Error>> {
+        let loaded = self.sources().load()?;
+        let warnings = Server::from_config(&loaded)?.check()?;
+        Ok((loaded, warnings))
     }
 }

@@ -7,7 +7,6 @@ use futures::{StreamExt as _, future::join_all};
 
 use super::{
     arguments::{CheckArguments, CommandOptions},
-    load::load,
     output::{print_line, print_warning},
     printable::{excerpt, printable_line},
 };
@@ -16,8 +15,8 @@ use crate::{
     protocol::ContentPart,
     server::{
         configured::{
+            ServerTools,
             agent_models::{HostedModel, hosted_models},
-            tools::build_tools,
         },
         options::Loaded,
     },
@@ -27,7 +26,7 @@ const MAX_ERROR_CHARS: usize = 500;
 
 /// Returns `false` if an MCP server cannot be connected to, or if a model does not answer.
 pub(super) async fn check(CheckArguments { file, online, options }: CheckArguments) -> Result<bool, Box<dyn Error>> {
-    let (loaded, warnings) = load(CommandOptions { config: options.config.or(file), ..options })?;
+    let (loaded, warnings) = CommandOptions { config: options.config.or(file), ..options }.load()?;
     warnings.iter().for_each(|warning| print_warning(warning));
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
@@ -39,8 +38,8 @@ pub(super) async fn check(CheckArguments { file, online, options }: CheckArgumen
 }
 
 async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
-    let registry = build_tools(&loaded.config, &loaded.origin)?;
-    let probed = join_all(registry.mcp_servers().map(async |server| (server.name(), server.probe().await))).await;
+    let tools = ServerTools::build(&loaded.config, &loaded.origin)?;
+    let probed = join_all(tools.mcp_servers().map(async |server| (server.name(), server.probe().await))).await;
     for (name, found) in &probed {
         let found = match found {
             Ok(tools) if tools.is_empty() => "no tools",

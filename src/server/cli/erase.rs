@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use super::{arguments::EraseArguments, load::load, output::print_line};
+use super::{arguments::EraseArguments, output::print_line};
 use crate::{
     auth::Principal,
     run::{Runs, ThreadOptions},
@@ -21,7 +21,7 @@ pub(super) async fn erase(EraseArguments { owner, options }: EraseArguments) -> 
             );
         }
     };
-    let (loaded, _) = load(options)?;
+    let (loaded, _) = options.load()?;
     let (store, _) = open_store(&loaded.config).await?;
     let runs = Runs::builder().stored(store.clone(), ThreadOptions::default());
     let threads = Threads::of(&runs).ok_or("the server stores no threads")?;

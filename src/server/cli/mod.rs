@@ -7,7 +7,6 @@ mod check;
 mod erase;
 mod export;
 mod health;
-mod load;
 mod output;
 mod printable;
 mod recording_tests;
@@ -25,7 +24,6 @@ use tokio::net::TcpListener;
 
 use self::{
     arguments::{Cli, Command},
-    load::load,
     output::print_error,
 };
 use crate::{
@@ -54,7 +52,7 @@ pub fn run() -> ExitCode {
         Command::Export(arguments) => (1, block_on(export::export_runs(arguments)).map(|()| true)),
         Command::Erase(arguments) => (1, block_on(erase::erase(arguments)).map(|()| true)),
         Command::Chat(arguments) => (EXIT_MISCONFIGURED, block_on(chat::run_chat(arguments))),
-        Command::Serve(options) => match load(options) {
+        Command::Serve(options) => match options.load() {
             Ok((loaded, _)) => (1, serve(&loaded).map(|()| true)),
             Err(error) => (EXIT_MISCONFIGURED, Err(error)),
         },

@@ -8,7 +8,10 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::{printable::excerpt, target::RunTarget};
-use crate::upstream::{self, ClientError, ClientOptions};
+use crate::upstream::{
+    self, ClientError, ClientOptions,
+    body::{read_excerpt, read_whole},
+};
 
 /// The time limit of an answer that is read whole.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,8 +40,10 @@ impl<'a> ServerClient<'a> {
         query: &[(&str, &str)],
     ) -> Result<T, Box<dyn Error>> {
         let request = self.request(Method::GET, segments)?.query(query).timeout(TIMEOUT);
-        let body = read_body(require_success(send(request).await?).await?).await?;
-        Ok(serde_json::from_slice(&body).map_err(|error| format!("the server's answer cannot be read: {error}"))?)
+        let unreadable = |error: &dyn Error| format!("the server's answer cannot be read: {error}");
+        let response = require_success(send(request).await?).await?;
+        let body = read_whole(response, MAX_BODY_BYTES).await.map_err(|error| unreadable(&error))?;
+        Ok(serde_json::from_slice(&body).map_err(|error| unreadable(&error))?)
     }
 
     pub(super) async fn post(&self, segments: &[&str]) -> Result<(), Box<dyn Error>> {
@@ -67,34 +72,18 @@ pub(super) async fn next_piece(response: &mut Response) -> Result<Option<bytes::
 }
 
 /// Refuses an answer that is not a success, with the beginning of its body.
-pub(super) async fn require_success(mut response: Response) -> Result<Response, Box<dyn Error>> {
+pub(super) async fn require_success(response: Response) -> Result<Response, Box<dyn Error>> {
     let status = response.status();
     if matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {
         return Ok(response);
     }
-    let mut body = Vec::new();
-    while body.len() < MAX_REFUSAL_BYTES
-        && let Some(piece) = next_piece(&mut response).await?
-    {
-        body.extend_from_slice(&piece);
-    }
+    let body = read_excerpt(response, MAX_REFUSAL_BYTES, IDLE_TIMEOUT).await;
     let text = excerpt(&String::from_utf8_lossy(&body), MAX_SHOWN_CHARS);
     Err(format!("the server answered {status}: {text}").into())
 }
 
 async fn send(request: RequestBuilder) -> Result<Response, Box<dyn Error>> {
     Ok(request.send().await.map_err(|error| format!("the server cannot be reached: {error:?}"))?)
-}
-
-async fn read_body(mut response: Response) -> Result<Vec<u8>, Box<dyn Error>> {
-    let mut body = Vec::new();
-    while let Some(piece) = next_piece(&mut response).await? {
-        body.extend_from_slice(&piece);
-        if body.len() > MAX_BODY_BYTES {
-            return Err(format!("the server's answer has more than {MAX_BODY_BYTES} bytes").into());
-        }
-    }
-    Ok(body)
 }
 
 fn idle() -> String {

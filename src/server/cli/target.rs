@@ -5,10 +5,7 @@ use std::error::Error;
 use reqwest::{Url, header::HeaderValue};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
-use super::{
-    arguments::{CommandOptions, TargetOptions},
-    load::load,
-};
+use super::arguments::{CommandOptions, TargetOptions};
 use crate::{
     auth::Authenticator,
     observe::{metrics::MetricsOptions, recordings::RecordOptions, telemetry::logs},
@@ -58,7 +55,7 @@ impl RunTarget {
         let options =
             CommandOptions { config: options.config.clone(), log: options.log.clone(), ..CommandOptions::default() };
         let has_log = options.log.is_some();
-        let (loaded, _) = load(options)?;
+        let (loaded, _) = options.load()?;
         if has_log {
             logs::init(&loaded.config.log)?;
         }

@@ -8,9 +8,8 @@ use super::{
     agent_models::AgentModels,
     llm::with_options,
     models::{RustModels, read_file},
-    server_tools::ServerTools,
     system_prompts::system_prompt,
-    tools::build_tools,
+    tools::ServerTools,
 };
 use crate::{
     agent::{
@@ -20,7 +19,6 @@ use crate::{
     base::InvalidOption,
     llm::LlmAgent,
     server::options::{A2uiSwitch, AgentConfig, AgentKind, Config, ConfigError, LlmConfig, Loaded, Origin},
-    tools::ToolRegistry,
 };
 
 /// Agents by the name that they are served under.
@@ -50,18 +48,12 @@ pub(super) fn build_agents(
     rust_models: &RustModels,
 ) -> Result<BuiltAgents, ConfigError> {
     let Some(Loaded { config, origin }) = loaded else {
-        return Ok(BuiltAgents {
-            agents: rust_agents.clone(),
-            tools: ServerTools(ToolRegistry::new()),
-            warnings: Vec::new(),
-        });
+        return Ok(BuiltAgents { agents: rust_agents.clone(), tools: ServerTools::default(), warnings: Vec::new() });
     };
     let rust_names: Vec<&str> = rust_agents.keys().map(String::as_str).collect();
     config.check_agent_names(origin, &rust_names)?;
-    let mut tools = build_tools(config, origin)?;
-    for tool in &rust_models.tools {
-        tools = tools.tool(tool.clone());
-    }
+    let mut tools = ServerTools::build(config, origin)?;
+    rust_models.tools.iter().for_each(|tool| tools.add(tool.clone()));
     let mut builder = AgentBuilder {
         config,
         origin,
@@ -76,7 +68,7 @@ pub(super) fn build_agents(
     }
     agents.extend(rust_agents.clone());
     let warnings = builder.models.into_warnings();
-    Ok(BuiltAgents { agents, tools: ServerTools(tools), warnings })
+    Ok(BuiltAgents { agents, tools, warnings })
 }
 
 /// Builds agents in the order in which they need each other.
@@ -84,7 +76,7 @@ struct AgentBuilder<'s> {
     config: &'s Config,
     origin: &'s Origin,
     models: AgentModels<'s>,
-    tools: &'s ToolRegistry,
+    tools: &'s ServerTools,
     /// Starts as the agents that were added in Rust.
     built: NamedAgents,
     /// Agents whose subagents are being built.
@@ -140,7 +132,7 @@ impl AgentBuilder<'_> {
                 None => tools.push(tool),
             }
         }
-        let toolbox = self.tools.toolbox(&tools).map_err(|unknown| fault(&unknown.to_string()))?;
+        let toolbox = self.tools.toolbox(&tools).map_err(|unknown| fault(&unknown))?;
         let mut agent = LlmAgent::new(self.models.model(name, config)?).tools(toolbox).updates_state(updates_state);
         for model in self.models.fallbacks(name, config)? {
             agent = agent.fallback(model);

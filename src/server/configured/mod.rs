@@ -10,12 +10,12 @@ mod jwt;
 mod llm;
 mod models;
 pub(super) mod options;
-mod server_tools;
+mod sandbox_workspaces;
 pub(super) mod store;
 mod system_prompts;
-pub(super) mod tools;
+mod tools;
 
-pub(super) use self::{agents::BuiltAgents, server_tools::ServerTools};
+pub(super) use self::{agents::BuiltAgents, tools::ServerTools};
 use self::{
     agents::{NamedAgents, build_agents},
     models::RustModels,

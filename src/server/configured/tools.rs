@@ -1,36 +1,136 @@
-//! Builds the server's tools from a configuration. It starts no process and makes no request.
+//! The tools of a server, by the names in an agent's list of tools:
+//!
+//! - `get_weather`: a tool of the configuration, or a [built-in](builtin) one.
+//! - `sandbox`: a group of tools.
+//! - `mcp:files`: all tools of an MCP server.
+//! - `mcp:files/read_file`: one tool of an MCP server, by the name that the server gives it.
+//! - `mcp:files/resources`, `mcp:files/prompts`: tools that list and read the server's resources or prompts. A tool of
+//!   one of these names can only be had with all others of its server.
 
 use std::sync::Arc;
 
+use futures::future::join_all;
+use indexmap::IndexMap;
+
+use super::sandbox_workspaces::remove_with_threads;
 use crate::{
+    base::text::nearest,
+    http::state::{Dependencies, Dependency},
+    run::ThreadData,
     server::options::{AgentConfig, Config, ConfigError, Origin, SANDBOX},
-    tools::{ToolRegistry, builtin, http::HttpTool, mcp::McpServer, sandbox::Sandbox},
+    tools::{Tool, Toolbox, builtin, http::HttpTool, mcp::McpServer, sandbox::Sandbox},
 };
 
-/// Builds the tools and MCP servers that a configuration names, beside the built-in tools.
-pub(in crate::server) fn build_tools(config: &Config, origin: &Origin) -> Result<ToolRegistry, ConfigError> {
-    let mut registry = ToolRegistry::new();
-    for (name, options) in &config.tools {
-        let table = ["tools", name];
-        if builtin::tools().iter().any(|tool| tool.spec().name == *name) {
-            return Err(origin.error(&table, "there is a built-in tool of this name"));
+const RESOURCES: &str = "resources";
+const PROMPTS: &str = "prompts";
+
+/// The tools of a server.
+#[derive(Clone, Default)]
+pub(in crate::server) struct ServerTools {
+    tools: IndexMap<String, Arc<dyn Tool>>,
+    mcp: IndexMap<String, Arc<McpServer>>,
+    /// Set if an agent lists it.
+    sandbox: Option<Arc<Sandbox>>,
+}
+
+impl ServerTools {
+    /// Builds the tools and MCP servers that a configuration names, beside the built-in tools. Starts no process and makes
+    /// no request.
+    pub(in crate::server) fn build(config: &Config, origin: &Origin) -> Result<Self, ConfigError> {
+        let mut all = Self::default();
+        builtin::tools().into_iter().for_each(|tool| all.add(tool));
+        for (name, options) in &config.tools {
+            let table = ["tools", name];
+            if all.tools.contains_key(name) {
+                return Err(origin.error(&table, "there is a built-in tool of this name"));
+            }
+            let tool = HttpTool::new(name, options.clone()).map_err(|error| origin.option_error(&table, &error))?;
+            all.add(Arc::new(tool));
         }
-        let tool = HttpTool::new(name, options.clone()).map_err(|error| origin.option_error(&table, &error))?;
-        registry = registry.tool(tool);
+        for (name, options) in &config.mcp {
+            let server = McpServer::new(name.as_str(), options.clone());
+            let server = server.map_err(|error| origin.option_error(&["mcp", name], &error))?;
+            all.mcp.insert(name.clone(), Arc::new(server));
+        }
+        let lists_sandbox =
+            |agent: &AgentConfig| agent.llm().is_some_and(|llm| llm.options.tools.iter().any(|tool| tool == SANDBOX));
+        if let Some((name, _)) = config.agents.iter().find(|(_, agent)| lists_sandbox(agent)) {
+            let sandbox = Sandbox::new(config.server.data_dir.join("workspaces"), config.sandbox.clone())
+                .map_err(|error| origin.error(&["agents", name, "tools"], &error.to_string()))?;
+            all.sandbox = Some(sandbox);
+        }
+        Ok(all)
     }
-    for (name, options) in &config.mcp {
-        let server = McpServer::new(name.as_str(), options.clone());
-        let server = server.map_err(|error| origin.option_error(&["mcp", name], &error))?;
-        registry = registry.mcp(Arc::new(server));
+
+    /// Adds a tool under its name. It replaces a tool of the same name.
+    pub(super) fn add(&mut self, tool: Arc<dyn Tool>) {
+        self.tools.insert(tool.spec().name.clone(), tool);
     }
-    let lists_sandbox =
-        |agent: &AgentConfig| agent.llm().is_some_and(|llm| llm.options.tools.iter().any(|tool| tool == SANDBOX));
-    if let Some((name, _)) = config.agents.iter().find(|(_, agent)| lists_sandbox(agent)) {
-        let sandbox = Sandbox::new(config.server.data_dir.join("workspaces"), config.sandbox.clone())
-            .map_err(|error| origin.error(&["agents", name, "tools"], &error.to_string()))?;
-        registry = registry.sandbox_group(SANDBOX, sandbox);
+
+    /// Returns the MCP servers.
+    pub(in crate::server) fn mcp_servers(&self) -> impl Iterator<Item = &Arc<McpServer>> {
+        self.mcp.values()
     }
-    Ok(registry)
+
+    /// Starts the MCP servers in the background. Needs a tokio runtime.
+    pub(in crate::server) fn start(&self) {
+        self.mcp.values().for_each(|server| server.start());
+    }
+
+    /// Stops the MCP servers, and waits until their processes have ended.
+    pub(in crate::server) async fn stop(&self) {
+        join_all(self.mcp.values().map(|server| server.stop())).await;
+    }
+
+    /// Returns the MCP servers as dependencies.
+    pub(in crate::server) fn dependencies(&self) -> Dependencies {
+        let servers: Vec<_> = self.mcp_servers().cloned().collect();
+        Arc::new(move || {
+            let dependency = |server: &Arc<McpServer>| Dependency {
+                name: format!("mcp:{}", server.name()),
+                is_available: server.is_connected(),
+                is_required: server.is_required(),
+            };
+            servers.iter().map(dependency).collect()
+        })
+    }
+
+    /// Returns what is removed with threads.
+    pub(in crate::server) fn thread_data(&self) -> Option<Arc<dyn ThreadData>> {
+        self.sandbox.as_ref().map(remove_with_threads)
+    }
+
+    /// Returns a toolbox with the tools that an agent lists. The error is about the first unknown name.
+    pub(super) fn toolbox<S: AsRef<str>>(&self, names: &[S]) -> Result<Toolbox, String> {
+        let mut toolbox = Toolbox::new();
+        for name in names.iter().map(AsRef::as_ref) {
+            toolbox = if let Some(path) = name.strip_prefix("mcp:") {
+                let (server, tool) = path.split_once('/').map_or((path, None), |(server, tool)| (server, Some(tool)));
+                let server = self.mcp.get(server).ok_or_else(|| self.unknown("MCP server", name))?;
+                match tool {
+                    Some(RESOURCES) => toolbox.source(McpServer::resources(server)),
+                    Some(PROMPTS) => toolbox.source(McpServer::prompts(server)),
+                    Some(tool) => toolbox.source(McpServer::single_tool(server, tool)),
+                    None => toolbox.source(server.clone()),
+                }
+            } else if let Some(sandbox) = self.sandbox.as_ref().filter(|_| name == SANDBOX) {
+                sandbox.tools().into_iter().fold(toolbox, Toolbox::shared_tool)
+            } else {
+                toolbox.shared_tool(self.tools.get(name).ok_or_else(|| self.unknown("tool", name))?.clone())
+            };
+        }
+        Ok(toolbox)
+    }
+
+    fn unknown(&self, kind: &str, name: &str) -> String {
+        let known = self.tools.keys().cloned().chain(self.sandbox.iter().map(|_| SANDBOX.to_owned()));
+        let known: Vec<_> = known.chain(self.mcp.keys().map(|server| format!("mcp:{server}"))).collect();
+        // A name that lacks only the prefix is the best match.
+        let prefixed = known.iter().find(|known| known.strip_prefix("mcp:") == Some(name)).map(String::as_str);
+        let similar = prefixed.or_else(|| nearest(name, &known.iter().map(String::as_str).collect::<Vec<_>>()));
+        let advice = similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
+        format!("there is no {kind} `{name}`{advice}")
+    }
 }
 
 #[cfg(test)]
@@ -38,14 +138,14 @@ mod tests {
     use super::*;
     use crate::server::options::Sources;
 
-    fn build(text: &str) -> Result<ToolRegistry, String> {
+    fn build(text: &str) -> Result<ServerTools, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("my.toml");
         std::fs::write(&file, text).unwrap();
         let sources = Sources { file: Some(file), environment: vec![], flags: vec![] };
         let loaded = sources.load().map_err(|error| error.to_string());
-        let built =
-            loaded.and_then(|loaded| build_tools(&loaded.config, &loaded.origin).map_err(|error| error.to_string()));
+        let built = loaded
+            .and_then(|loaded| ServerTools::build(&loaded.config, &loaded.origin).map_err(|error| error.to_string()));
         built.map_err(|error| error.replace(&format!("{}/", folder.path().display()), ""))
     }
 
@@ -62,8 +162,8 @@ mod tests {
              approval_of = {{ write = \"always\" }}\ntools = [\"read\", \"write\"]\n\
              [mcp.remote]\nurl = \"https://mcp.example.com/mcp\"\nheaders = {{ Authorization = {{ env = \"PATH\" }} }}\n"
         );
-        let registry = build(&text).unwrap();
-        let toolbox = registry.toolbox(&["weather", "current_time", "mcp:files", "mcp:remote/x"]).unwrap();
+        let tools = build(&text).unwrap();
+        let toolbox = tools.toolbox(&["weather", "current_time", "mcp:files", "mcp:remote/x"]).unwrap();
         assert_eq!(toolbox.tools().len(), 2);
     }
 
@@ -110,8 +210,21 @@ mod tests {
                 "my.toml:3:1: mcp.a.headers: `accept` is set by the protocol",
             ),
         ] {
-            let error = build(&text).unwrap_err();
+            let error = build(&text).err().unwrap();
             assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");
         }
+    }
+
+    #[test]
+    fn tools_are_found_by_name_and_unknown_names_get_a_suggestion() {
+        let tools = build(FILES).unwrap();
+        let names = tools.toolbox(&["current_time", "mcp:files", "mcp:files/read"]).unwrap().tools();
+        assert_eq!(names.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["current_time"]);
+        assert!(tools.toolbox::<&str>(&[]).unwrap().is_empty());
+        let wrong = |name: &str| tools.toolbox(&[name]).unwrap_err();
+        assert_eq!(wrong("current_tyme"), "there is no tool `current_tyme`; did you mean `current_time`?");
+        assert_eq!(wrong("mcp:flies"), "there is no MCP server `mcp:flies`; did you mean `mcp:files`?");
+        assert_eq!(wrong("files"), "there is no tool `files`; did you mean `mcp:files`?");
+        assert_eq!(wrong("zzz"), "there is no tool `zzz`");
     }
 }

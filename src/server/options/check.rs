@@ -88,22 +88,17 @@ impl Config {
     /// The first name that no agent has.
     pub(crate) fn check_agent_names(&self, origin: &Origin, rust_agents: &[&str]) -> Result<(), ConfigError> {
         let known: Vec<&str> = self.agents.keys().map(String::as_str).chain(rust_agents.iter().copied()).collect();
-        for (option, name) in [
+        let named = [
             (&["named_events", "chat"][..], &self.named_events.chat),
             (&["named_events", "agent"], &self.named_events.agent),
             (&["threads", "title_agent"], &self.threads.title_agent),
             (&["default_agent"], &self.default_agent),
-        ] {
-            if let Some(name) = name.as_ref().filter(|name| !known.contains(&name.as_str())) {
-                let near = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                return Err(origin.error(option, &format!("there is no agent `{name}`{near}")));
-            }
-        }
-        for rule in &self.allow {
-            if let Some(name) = rule.agents.iter().find(|name| !known.contains(&name.as_str())) {
-                let near = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                return Err(origin.error(&["allow"], &format!("there is no agent `{name}`{near}")));
-            }
+        ];
+        let named = named.into_iter().filter_map(|(option, name)| Some((option, name.as_ref()?)));
+        let allowed = self.allow.iter().flat_map(|rule| &rule.agents).map(|name| (&["allow"][..], name));
+        if let Some((option, name)) = named.chain(allowed).find(|(_, name)| !known.contains(&name.as_str())) {
+            let near = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            return Err(origin.error(option, &format!("there is no agent `{name}`{near}")));
         }
         match &self.default_agent {
             None if known.is_empty() => Err(origin.error(&["agents"], "at least one agent is needed")),

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Deserializer};
+use smart_default::SmartDefault;
 
 use super::{diagnose::ConfigError, origin::Origin};
 use crate::{
@@ -15,7 +16,7 @@ const MIN_JWKS_AGE: Duration = Duration::from_secs(1200);
 
 /// The rules for tokens: the section `[auth.jwt]`. Exactly one of `secret_env`, `public_key`, `public_key_file` and
 /// `jwks_url` is needed.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -32,6 +33,7 @@ pub(crate) struct JwtConfig {
     pub(crate) jwks_url: Option<String>,
     /// The age until which published keys stay in use if no newer ones can be fetched, at least 1200.
     #[serde(rename = "jwks_max_age_secs", with = "units::Seconds")]
+    #[default(JwksOptions::default().max_age)]
     pub(crate) jwks_max_age: Duration,
     /// The required issuer (`iss`) of tokens. If not set: any issuer that has the key.
     pub(crate) issuer: Option<String>,
@@ -42,26 +44,11 @@ pub(crate) struct JwtConfig {
     pub(crate) audience: Option<Vec<String>>,
     /// The largest accepted difference between clocks, at most 600.
     #[serde(rename = "leeway_secs", with = "units::Seconds")]
+    #[default(Duration::from_secs(30))]
     pub(crate) leeway: Duration,
     /// The claim with the principal's name.
+    #[default("sub".to_owned())]
     pub(crate) subject_claim: String,
-}
-
-impl Default for JwtConfig {
-    fn default() -> Self {
-        Self {
-            algorithms: Vec::new(),
-            secret_env: None,
-            public_key: None,
-            public_key_file: None,
-            jwks_url: None,
-            jwks_max_age: JwksOptions::default().max_age,
-            issuer: None,
-            audience: None,
-            leeway: Duration::from_secs(30),
-            subject_claim: "sub".to_owned(),
-        }
-    }
 }
 
 pub(super) fn check(jwt: &JwtConfig, origin: &Origin) -> Result<(), ConfigError> {

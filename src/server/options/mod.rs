@@ -24,6 +24,7 @@ mod store;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use smart_default::SmartDefault;
 
 pub(crate) use agents::{
     A2uiSwitch, AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelConfig,
@@ -56,7 +57,7 @@ use crate::{
 };
 
 /// The configuration of agui-server: <https://github.com/agui-server/agui-server/blob/main/docs/configuration.md>.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Config {
@@ -76,6 +77,7 @@ pub(crate) struct Config {
     /// Conversations that the server stores. How long they are kept is in `[retention]`.
     pub(crate) threads: ThreadOptions,
     /// The time and the number for which threads and logs are kept.
+    #[default(Retention::of_servers())]
     pub(crate) retention: Retention,
     /// The endpoints `/agent/chat/stream` and `/agent/agent/stream`, which answer with named events.
     pub(crate) named_events: NamedEventOptions,
@@ -100,6 +102,7 @@ pub(crate) struct Config {
     /// The agents, by name. A file with any agents replaces the demo agent.
     #[serde(deserialize_with = "without_agents")]
     #[cfg_attr(test, schemars(with = "IndexMap<String, json_schema::AnyAgent>"))]
+    #[default(IndexMap::from([("demo".to_owned(), AgentConfig::script("scripts/demo.toml"))]))]
     pub(crate) agents: IndexMap<String, AgentConfig>,
     /// The callers of agents that are not for everyone. An agent that no table names is for every caller.
     pub(crate) allow: Vec<AllowRule>,
@@ -116,36 +119,6 @@ impl Config {
     pub(crate) fn default_agent(&self) -> Option<&str> {
         let only = || self.agents.keys().next().filter(|_| self.agents.len() == 1).map(String::as_str);
         self.default_agent.as_deref().or_else(only)
-    }
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            default_agent: None,
-            server: ServerConfig::default(),
-            auth: AuthConfig::default(),
-            runs: RunsConfig::default(),
-            limits: PrincipalLimits::default(),
-            store: StoreConfig::default(),
-            threads: ThreadOptions::default(),
-            retention: Retention::of_servers(),
-            named_events: NamedEventOptions::default(),
-            cors: Cors::default(),
-            copilotkit: CopilotKitOptions::default(),
-            playground: PlaygroundOptions::default(),
-            log: LogOptions::default(),
-            telemetry: TelemetryOptions::default(),
-            metrics: MetricsOptions::default(),
-            record: RecordOptions::default(),
-            prices: Prices::default(),
-            models: ModelsConfig::default(),
-            agents: IndexMap::from([("demo".to_owned(), AgentConfig::script("scripts/demo.toml"))]),
-            allow: Vec::new(),
-            tools: IndexMap::new(),
-            sandbox: SandboxOptions::default(),
-            mcp: IndexMap::new(),
-        }
     }
 }
 

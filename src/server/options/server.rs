@@ -7,11 +7,12 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, de::Error as _};
+use smart_default::SmartDefault;
 
 use crate::{base::units, run::OnDisconnect};
 
 /// The address, the data folder, and limits of connections: the section `[server]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -20,120 +21,104 @@ pub(crate) struct ServerConfig {
     /// authentication (`[auth]`).
     #[serde(deserialize_with = "socket_address")]
     #[cfg_attr(test, schemars(with = "String", regex(pattern = units::NAMED_SOCKET_ADDRESS)))]
+    #[default(SocketAddr::from(([127, 0, 0, 1], 8080)))]
     pub(crate) listen: SocketAddr,
     /// The host names, without port, under which a server without authentication answers, in addition to localhost and
     /// IP addresses. `*` allows all.
     pub(crate) allowed_hosts: Vec<String>,
     /// The folder for stored data, created if it does not exist. A relative path starts in the folder in which the
     /// server is started.
+    #[default("data".into())]
     pub(crate) data_dir: PathBuf,
     /// The largest request body, in bytes. Larger ones are refused with 413.
+    #[default(10 * 1024 * 1024)]
     pub(crate) max_body_bytes: usize,
     /// The bytes of the request bodies that all clients are sending, together. A body that finds no room within five
     /// seconds is refused with 503.
+    #[default(128 * 1024 * 1024)]
     pub(crate) max_body_bytes_in_flight: usize,
     /// The bytes of the answers with messages of threads that clients are being sent, together. An answer that finds no room
     /// within five seconds is refused with 503.
+    #[default(128 * 1024 * 1024)]
     pub(crate) max_answer_bytes_in_flight: usize,
     /// The largest number of connections. On further ones only health checks are answered, and other requests are refused
     /// with 503.
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(20_000)]
     pub(crate) max_connections: usize,
     /// The largest number of streams without an end: of changes of threads, of CopilotKit's inspector, and CopilotKit's
     /// WebSockets. More are refused with 503.
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(2000)]
     pub(crate) max_streams: usize,
     /// The silence after which a stream gets a comment, so that proxies do not close it.
     #[serde(rename = "keep_alive_secs", with = "units::OptionalSeconds")]
+    #[default(Some(Duration::from_secs(15)))]
     pub(crate) keep_alive: Option<Duration>,
     /// The time that runs get to end when the server is stopped.
     #[serde(rename = "drain_secs", with = "units::Seconds")]
+    #[default(Duration::from_secs(10))]
     pub(crate) drain: Duration,
     /// The time limit for receiving a request's head.
     #[serde(rename = "head_timeout_secs", with = "units::Seconds")]
+    #[default(Duration::from_secs(15))]
     pub(crate) head_timeout: Duration,
     /// The time limit for receiving a request's body.
     #[serde(rename = "body_timeout_secs", with = "units::Seconds")]
+    #[default(Duration::from_secs(30))]
     pub(crate) body_timeout: Duration,
     /// The time after which a client is disconnected that does not read its response, or whose machine does not
     /// acknowledge packets.
     #[serde(rename = "stall_timeout_secs", with = "units::Seconds")]
+    #[default(Duration::from_secs(40))]
     pub(crate) stall_timeout: Duration,
     /// True makes a request with the header `traceparent` a part of the caller's trace. With false, each request begins its own.
+    #[default(true)]
     pub(crate) accept_traceparent: bool,
 }
 
 /// Limits of runs: the section `[runs]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub(crate) struct RunsConfig {
     /// The largest number of concurrent runs. More are refused with 503.
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(1000)]
     pub(crate) max_concurrent: usize,
     /// The time limit of a run that ends with its connection. The run then ends as cancelled.
     #[serde(rename = "max_seconds", with = "units::OptionalSeconds")]
+    #[default(Some(Duration::from_secs(600)))]
     pub(crate) max: Option<Duration>,
     /// The longest time without an event of the agent. The run then fails (`agent_timeout`).
     #[serde(rename = "idle_seconds", with = "units::OptionalSeconds")]
+    #[default(Some(Duration::from_secs(120)))]
     pub(crate) idle: Option<Duration>,
     /// The effect of a client that disconnects on its run. A request and an agent can override it.
     pub(crate) on_disconnect: OnDisconnect,
     /// The largest number of concurrent detached runs. More are refused with 503. 0: no run can be detached.
+    #[default(200)]
     pub(crate) max_detached: usize,
     /// The largest number of clients that follow detached runs, beside those that started them. More are refused with
     /// 503.
+    #[default(2000)]
     pub(crate) max_followers: usize,
     /// The time limit of a detached run, in place of `max_seconds`.
     #[serde(rename = "detached_max_seconds", with = "units::OptionalSeconds")]
+    #[default(Some(Duration::from_secs(3600)))]
     pub(crate) detached_max: Option<Duration>,
     /// How often a detached run goes on, on this server or another, after its server was lost. Then it fails
     /// (`server_lost`). Runs of a server that is stopped go on without being counted.
+    #[default(3)]
     pub(crate) max_continuations: u32,
     /// The most that a run may add to its messages and its log, in bytes. A run that exceeds it fails (`run_too_long`).
+    #[default(64 * 1024 * 1024)]
     pub(crate) max_run_bytes: u64,
     /// The memory of the requests of running runs and of imports, and of the threads that the runs read, in bytes, together. A
     /// request that finds no room within five seconds is refused with 503.
+    #[default(256 * 1024 * 1024)]
     pub(crate) max_memory_bytes: usize,
-}
-
-impl Default for ServerConfig {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            allowed_hosts: Vec::new(),
-            data_dir: "data".into(),
-            max_body_bytes: 10 * 1024 * 1024,
-            max_body_bytes_in_flight: 128 * 1024 * 1024,
-            max_answer_bytes_in_flight: 128 * 1024 * 1024,
-            max_connections: 20_000,
-            max_streams: 2000,
-            keep_alive: Some(Duration::from_secs(15)),
-            drain: Duration::from_secs(10),
-            head_timeout: Duration::from_secs(15),
-            body_timeout: Duration::from_secs(30),
-            stall_timeout: Duration::from_secs(40),
-            accept_traceparent: true,
-        }
-    }
-}
-
-impl Default for RunsConfig {
-    fn default() -> Self {
-        Self {
-            max_concurrent: 1000,
-            max: Some(Duration::from_secs(600)),
-            idle: Some(Duration::from_secs(120)),
-            on_disconnect: OnDisconnect::Cancel,
-            max_detached: 200,
-            max_followers: 2000,
-            detached_max: Some(Duration::from_secs(3600)),
-            max_continuations: 3,
-            max_run_bytes: 64 * 1024 * 1024,
-            max_memory_bytes: 256 * 1024 * 1024,
-        }
-    }
 }
 
 /// Reads an address and a port. A name in place of the address is resolved, to IPv4 if it has such an address.

@@ -6,9 +6,10 @@ use std::{
 };
 
 use serde::Deserialize;
+use smart_default::SmartDefault;
 
 /// The place where threads are stored: the section `[store]`.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StoreConfig {
@@ -16,6 +17,7 @@ pub(crate) struct StoreConfig {
     /// database that several servers can share. `memory:`: the process; a restart loses everything.
     #[cfg_attr(test, schemars(regex(pattern = "^(memory:$|sqlite:([^/]|/$|/[^/]|//.)|postgres(ql)?://)")))]
     // May contain a password, so `Debug` shows the scheme only.
+    #[default("sqlite:agui-server.sqlite".to_owned())]
     pub(crate) url: String,
 }
 
@@ -57,11 +59,5 @@ impl fmt::Debug for StoreConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = self.url.split(':').next().unwrap_or_default();
         f.debug_struct("Store").field("url", &format_args!("{scheme}:…")).finish()
-    }
-}
-
-impl Default for StoreConfig {
-    fn default() -> Self {
-        Self { url: "sqlite:agui-server.sqlite".to_owned() }
     }
 }

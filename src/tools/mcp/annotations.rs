@@ -6,6 +6,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use smart_default::SmartDefault;
 
 use crate::{
     protocol::JsonObject,
@@ -13,7 +14,7 @@ use crate::{
 };
 
 /// A rule for which calls of an MCP server's tools need approval.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, SmartDefault)]
 #[serde(try_from = "ConfiguredRule")]
 #[non_exhaustive]
 pub enum McpApproval {
@@ -21,13 +22,8 @@ pub enum McpApproval {
     /// server's description. Tools without annotations are among them.
     Annotations,
     /// A rule as for all tools.
+    #[default]
     Rule(ApprovalRule),
-}
-
-impl Default for McpApproval {
-    fn default() -> Self {
-        Self::Rule(ApprovalRule::Never)
-    }
 }
 
 impl From<ApprovalRule> for McpApproval {

@@ -8,6 +8,7 @@ use reqwest::{
     header::{AUTHORIZATION, HeaderMap, HeaderName},
 };
 use serde::Deserialize;
+use smart_default::SmartDefault;
 
 use super::{annotations::McpApproval, oauth::OAuthOptions};
 use crate::base::units;
@@ -17,19 +18,13 @@ use crate::tools::{
     options::{HeaderSource, InvalidOption, check_not_zero, env_value, header_map},
 };
 
-/// The default time limit of a call that reports no progress.
-const TIMEOUT: Duration = Duration::from_secs(60);
-/// The default time limit of a call that reports progress.
-const MAX_TIMEOUT: Duration = Duration::from_secs(600);
-/// The default size limit of a result, in bytes.
-const MAX_RESULT_BYTES: usize = 1024 * 1024;
 const PROTOCOL_HEADERS: [&str; 4] = ["accept", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
 /// Headers that describe the connection or the body.
 const CLIENT_HEADERS: [&str; 6] =
     ["host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade"];
 
 /// Options of an MCP server: a table `[mcp.NAME]` of the configuration.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -52,6 +47,7 @@ pub struct McpServerOptions {
     /// True answers `GET /readyz` with 503 while the MCP server is not connected.
     pub required: bool,
     /// True lets the MCP server ask the user during a call (elicitation).
+    #[default(true)]
     pub elicitation: bool,
     /// True lets pages of the MCP server (MCP Apps) be shown, and answers their requests. A page is HTML of the MCP server, which
     /// a front end may give access to its own page: only for servers that you trust.
@@ -71,13 +67,16 @@ pub struct McpServerOptions {
     /// The time limit of a call. It begins again when the server reports progress.
     #[serde(rename = "timeout_secs", with = "units::Seconds")]
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(Duration::from_secs(60))]
     pub timeout: Duration,
     /// The time limit of a call, whatever progress the server reports.
     #[serde(rename = "max_timeout_secs", with = "units::Seconds")]
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(Duration::from_secs(600))]
     pub max_timeout: Duration,
     /// The largest result, in bytes. A longer one is cut.
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(1024 * 1024)]
     pub max_result_bytes: usize,
 }
 
@@ -85,31 +84,6 @@ pub struct McpServerOptions {
 pub(super) enum McpTransport {
     Command { program: String, arguments: Vec<String>, environment: Vec<(String, String)> },
     Http { url: String, headers: HeaderMap, oauth: Option<(OAuthOptions, String)> },
-}
-
-impl Default for McpServerOptions {
-    fn default() -> Self {
-        Self {
-            command: None,
-            url: None,
-            env: IndexMap::new(),
-            env_from: Vec::new(),
-            headers: IndexMap::new(),
-            headers_from: IndexMap::new(),
-            oauth: None,
-            required: false,
-            elicitation: true,
-            apps: false,
-            tools: None,
-            prefix: String::new(),
-            approval: McpApproval::default(),
-            approval_of: IndexMap::new(),
-            repeat: None,
-            timeout: TIMEOUT,
-            max_timeout: MAX_TIMEOUT,
-            max_result_bytes: MAX_RESULT_BYTES,
-        }
-    }
 }
 
 impl McpServerOptions {
@@ -218,9 +192,9 @@ mod tests {
         let text = "command = [\"npx\", \"x\"]\nenv = { A = \"b\" }\nprefix = \"files_\"\ntimeout_secs = 5\n\
                     approval = { unless = { path = \"^/tmp/\" } }\napproval_of = { write_file = \"always\" }";
         let options: McpServerOptions = toml::from_str(text).unwrap();
-        assert_eq!((options.timeout, options.max_result_bytes), (Duration::from_secs(5), MAX_RESULT_BYTES));
+        assert_eq!((options.timeout, options.max_result_bytes), (Duration::from_secs(5), 1024 * 1024));
         assert_eq!(options.approval_of["write_file"], ApprovalRule::Always.into());
-        assert_eq!((options.max_timeout, options.elicitation, options.required), (MAX_TIMEOUT, true, false));
+        assert_eq!((options.max_timeout, options.elicitation, options.required), (Duration::from_secs(600), true, false));
         options.check().unwrap();
         assert!(toml::from_str::<McpServerOptions>("timeout = 5").unwrap_err().message().contains("unknown field"));
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde::Deserialize;
+use smart_default::SmartDefault;
 
 use crate::base::units;
 use crate::tools::{
@@ -18,7 +19,7 @@ const MIN_MEMORY_BYTES: u64 = 16 << 20;
 const MIN_PROCESSES: u64 = 4;
 
 /// Limits of commands, and when a person has to approve one: the table `[sandbox]` of the configuration.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -26,43 +27,34 @@ pub struct SandboxOptions {
     /// The time limit of a command. The agent's `tool_timeout_secs` limits it, too.
     #[serde(rename = "timeout_secs", with = "units::Seconds")]
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(Duration::from_secs(30))]
     pub timeout: Duration,
     /// The largest memory of a command, at least 16 MB: of all its processes together, and the address space of each.
     #[serde(rename = "memory_mb", with = "units::Megabytes")]
     #[cfg_attr(test, schemars(range(min = 16)))]
+    #[default(512 << 20)]
     pub memory_bytes: u64,
     /// The largest number of processes and threads of a command at a time, at least 4.
     #[cfg_attr(test, schemars(range(min = 4)))]
+    #[default(64)]
     pub processes: u64,
     /// The part of a command's output, and of a file that is read, that is kept, in bytes.
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(64 * 1024)]
     pub max_output_bytes: usize,
     /// The largest workspace, and the largest file in it. A full one refuses commands until files are removed.
     #[serde(rename = "workspace_mb", with = "units::Megabytes")]
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(256 << 20)]
     pub workspace_bytes: u64,
     /// The largest number of commands of all conversations at a time; a principal has at most half of them. Further ones wait.
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(8)]
     pub max_commands: usize,
     /// The calls that a person has to approve.
     pub approval: ApprovalRule,
     /// The calls of single tools that a person has to approve, by the tool's name.
     pub approval_of: IndexMap<String, ApprovalRule>,
-}
-
-impl Default for SandboxOptions {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(30),
-            memory_bytes: 512 << 20,
-            processes: 64,
-            max_output_bytes: 64 * 1024,
-            workspace_bytes: 256 << 20,
-            max_commands: 8,
-            approval: ApprovalRule::Never,
-            approval_of: IndexMap::new(),
-        }
-    }
 }
 
 impl SandboxOptions {

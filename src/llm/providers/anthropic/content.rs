@@ -6,7 +6,7 @@ use crate::{
     llm::{
         ToolResult,
         providers::attachments::Attachments,
-        providers::wire::{ANTHROPIC, call_id, essence, file_name, image_type},
+        providers::wire::{ANTHROPIC, call_id, essence, file_name, known_image_type, own_file},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource},
 };
@@ -43,11 +43,7 @@ fn native(part: &ContentPart) -> Result<Value, &'static str> {
 fn image(media: &MediaPart) -> Result<Value, &'static str> {
     let source = match &media.source {
         PartSource::Data { value, mime_type } => {
-            let mime_type = image_type(mime_type);
-            if !matches!(mime_type.as_str(), "image/jpeg" | "image/png" | "image/gif" | "image/webp") {
-                return Err("this model takes images as PNG, JPEG, WebP or GIF only");
-            }
-            json!({"type": "base64", "media_type": mime_type, "data": value})
+            json!({"type": "base64", "media_type": known_image_type(mime_type)?, "data": value})
         }
         PartSource::Url { value, .. } => json!({"type": "url", "url": value}),
         PartSource::File { .. } => file(media)?,
@@ -88,12 +84,7 @@ fn with_title(mut document: Value, media: &MediaPart) -> Value {
 }
 
 fn file(media: &MediaPart) -> Result<Value, &'static str> {
-    match &media.source {
-        PartSource::File { value, provider, .. } if provider.as_deref() == Some(ANTHROPIC) => {
-            Ok(json!({"type": "file", "file_id": value}))
-        }
-        _ => Err("this model cannot read files of another provider"),
-    }
+    Ok(json!({"type": "file", "file_id": own_file(media, ANTHROPIC)?}))
 }
 
 pub(super) fn tool_result(result: &ToolResult, attachments: &mut Attachments) -> Value {

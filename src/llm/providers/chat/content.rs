@@ -5,69 +5,23 @@ use serde_json::{Value, json};
 use crate::{
     llm::{
         known_models::{Documents, Profile},
-        providers::attachments::Attachments,
-        providers::wire::{EMPTY_TEXT, OPENAI, essence, file_name},
+        providers::wire::{OPENAI, essence, file_name},
     },
     protocol::{ContentPart, MediaPart, PartSource},
 };
-
-/// Returns the content of parts. Text alone is a string, because some servers take nothing else.
-pub(super) fn content(
-    parts: &[ContentPart],
-    profile: &Profile,
-    image_detail: Option<&str>,
-    attachments: &mut Attachments,
-) -> Value {
-    let mut content: Vec<Value> = Vec::new();
-    let mut is_text_only = true;
-    for part in parts {
-        match sent_part(part, profile, image_detail, attachments) {
-            SentPart::Attachment(value) => {
-                is_text_only = false;
-                content.push(value);
-            }
-            SentPart::Text(text) if text.is_empty() => {}
-            SentPart::Text(text) => content.push(text_part(&text)),
-        }
-    }
-    if content.is_empty() {
-        return EMPTY_TEXT.into();
-    }
-    if is_text_only {
-        let texts: Vec<_> = content.iter().filter_map(|part| part["text"].as_str()).collect();
-        return texts.join("\n").into();
-    }
-    content.into()
-}
 
 pub(super) fn text_part(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// A part as it is sent.
-pub(super) enum SentPart {
-    /// A text, or the text that stands for an attachment.
-    Text(String),
-    /// An attachment in the server's form.
-    Attachment(Value),
-}
-
-pub(super) fn sent_part(
-    part: &ContentPart,
-    profile: &Profile,
-    image_detail: Option<&str>,
-    attachments: &mut Attachments,
-) -> SentPart {
-    let attachment = match part {
-        ContentPart::Text(text) => return SentPart::Text(text.text.clone()),
+/// Returns a part in the server's form, or the reason for which it is not sent.
+pub(super) fn native(part: &ContentPart, profile: &Profile, image_detail: Option<&str>) -> Result<Value, &'static str> {
+    match part {
+        ContentPart::Text(part) => Ok(text_part(&part.text)),
         ContentPart::Image(media) => image(media, profile, image_detail),
         ContentPart::Audio(media) => audio(media, profile),
         ContentPart::Video(_) => Err("this model takes no videos"),
         ContentPart::Document(media) => document(media, profile),
-    };
-    match attachment {
-        Ok(value) => SentPart::Attachment(value),
-        Err(reason) => SentPart::Text(attachments.replacement(part, reason)),
     }
 }
 

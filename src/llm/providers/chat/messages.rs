@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::{
     assistant::{assistant, call_id},
-    content::{SentPart, content, sent_part, text_part},
+    content::{native, text_part},
 };
 use crate::{
     llm::{
         ModelOptions, ModelRequest, SkippedAttachment, ToolResult, Turn,
         known_models::{Profile, SystemMessages},
         providers::attachments::Attachments,
-        providers::wire::{FIRST_USER_TEXT, INTERRUPTED_TEXT, LAST_USER_TEXT},
+        providers::wire::{EMPTY_TEXT, FIRST_USER_TEXT, INTERRUPTED_TEXT, LAST_USER_TEXT, texts},
     },
     protocol::{ContentPart, MessageContent},
 };
@@ -34,35 +34,38 @@ pub(super) fn messages(
     is_thinking_off: bool,
 ) -> (Vec<Value>, Vec<SkippedAttachment>) {
     let is_anywhere = profile.system_messages == SystemMessages::Anywhere;
-    let mut list = ChatMessages { profile, messages: Vec::new() };
+    let image_detail = options.image_detail.as_deref();
+    let attachments = Attachments::new(&request.turns);
+    let mut list = ChatMessages { profile, image_detail, attachments, messages: Vec::new() };
     let later = request.turns.iter().filter_map(|turn| match turn {
         Turn::Instructions(text) if !is_anywhere => Some(text),
         _ => None,
     });
     list.first_instructions(request.system.iter().chain(&in_words.schema).chain(later).map(String::as_str).collect());
-    let mut attachments = Attachments::new(&request.turns);
     for (index, turn) in request.turns.iter().enumerate() {
-        attachments.enter(index);
+        list.attachments.enter(index);
         match turn {
             Turn::Instructions(text) if is_anywhere => list.system(text),
             Turn::Instructions(_) => {}
             Turn::User(parts) => {
-                let content = content(parts, profile, options.image_detail.as_deref(), &mut attachments);
+                let content = list.content(parts);
                 list.push("user", json!({"role": "user", "content": content}));
             }
             Turn::Assistant(turn) => list.push("assistant", assistant(turn, profile, is_thinking_off)),
-            Turn::ToolResults(results) => list.tool_results(results, options, &mut attachments),
+            Turn::ToolResults(results) => list.tool_results(results),
         }
     }
     list.current(&request.current.iter().chain(&in_words.forced_call).map(String::as_str).collect::<Vec<_>>());
     if profile.alternate_roles || !profile.assistant_last {
         list.complete();
     }
-    (list.messages, attachments.into_skipped())
+    (list.messages, list.attachments.into_skipped())
 }
 
 struct ChatMessages<'r> {
     profile: &'r Profile,
+    image_detail: Option<&'r str>,
+    attachments: Attachments,
     messages: Vec<Value>,
 }
 
@@ -97,51 +100,60 @@ impl ChatMessages<'_> {
         }
     }
 
+    /// Returns a part as it is sent. A text stands for a part that the model cannot read.
+    fn part(&mut self, part: &ContentPart) -> Value {
+        native(part, self.profile, self.image_detail)
+            .unwrap_or_else(|reason| text_part(&self.attachments.replacement(part, reason)))
+    }
+
+    /// Returns the content of a user's parts. Text alone is a string, because some servers take nothing else.
+    fn content(&mut self, parts: &[ContentPart]) -> Value {
+        let parts: Vec<_> = parts.iter().map(|part| self.part(part)).filter(|part| part["text"] != "").collect();
+        match texts(&parts) {
+            Some(texts) if texts.is_empty() => EMPTY_TEXT.into(),
+            Some(texts) => texts.join("\n").into(),
+            None => parts.into(),
+        }
+    }
+
     /// Results can have text only, so images follow in a user's message that names the tool.
-    fn tool_results(&mut self, results: &[ToolResult], options: &ModelOptions, attachments: &mut Attachments) {
+    fn tool_results(&mut self, results: &[ToolResult]) {
         let mut media: Vec<Value> = Vec::new();
         for result in results {
             let id = call_id(&result.call_id, self.profile);
-            let text = match &result.content {
-                MessageContent::Text(text) => text.clone(),
-                MessageContent::Parts(parts) => self.result(parts, result, &id, options, attachments, &mut media),
+            let (text, mut readable) = match &result.content {
+                MessageContent::Text(text) => (text.clone(), Vec::new()),
+                MessageContent::Parts(parts) => self.text_and_media(parts),
             };
             self.messages.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
+            if !readable.is_empty() {
+                media.push(text_part(&format!("Returned by {} ({id}):", result.name)));
+                media.append(&mut readable);
+            }
         }
         if !media.is_empty() {
             self.messages.push(json!({"role": "user", "content": media}));
         }
     }
 
-    /// Returns the text of a result. Parts that are not text are added to `media`.
-    fn result(
-        &self,
-        parts: &[ContentPart],
-        result: &ToolResult,
-        id: &str,
-        options: &ModelOptions,
-        attachments: &mut Attachments,
-        media: &mut Vec<Value>,
-    ) -> String {
-        let (mut text, mut readable) = (String::new(), Vec::new());
+    /// Returns the text of a result, and its parts that are not text.
+    fn text_and_media(&mut self, parts: &[ContentPart]) -> (String, Vec<Value>) {
+        let (mut text, mut media) = (String::new(), Vec::new());
         for part in parts {
             if !self.profile.user_after_results {
-                text.push_str(&attachments.replacement(part, "this model takes no attachments of tools"));
+                text.push_str(&self.attachments.replacement(part, "this model takes no attachments of tools"));
                 continue;
             }
-            match sent_part(part, self.profile, options.image_detail.as_deref(), attachments) {
-                SentPart::Text(more) => text.push_str(&more),
-                SentPart::Attachment(value) => readable.push(value),
+            let part = self.part(part);
+            match part["text"].as_str() {
+                Some(more) => text.push_str(more),
+                None => media.push(part),
             }
         }
-        if !readable.is_empty() {
-            media.push(text_part(&format!("Returned by {} ({id}):", result.name)));
-            media.append(&mut readable);
-            if text.is_empty() {
-                "(The result follows in the next message.)".clone_into(&mut text);
-            }
+        if text.is_empty() && !media.is_empty() {
+            "(The result follows in the next message.)".clone_into(&mut text);
         }
-        text
+        (text, media)
     }
 
     /// Adds the instructions about the current context and state at the end. Where system messages have to be first, they

@@ -6,7 +6,7 @@ use crate::{
     llm::{
         ModelOptions,
         providers::attachments::Attachments,
-        providers::wire::{OPENAI, essence, file_name, image_type},
+        providers::wire::{OPENAI, essence, file_name, known_image_type, own_file, texts},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource},
 };
@@ -27,7 +27,7 @@ pub(super) fn parts(parts: &[ContentPart], options: &ModelOptions, attachments: 
 pub(super) fn output(content: &MessageContent, options: &ModelOptions, attachments: &mut Attachments) -> Value {
     let MessageContent::Parts(all) = content else { return content.text().into_owned().into() };
     let parts = parts(all, options, attachments);
-    match parts.iter().map(|part| part["text"].as_str()).collect::<Option<Vec<_>>>() {
+    match texts(&parts) {
         Some(texts) => texts.join("\n").into(),
         None => parts.into(),
     }
@@ -50,14 +50,10 @@ fn image(media: &MediaPart, options: &ModelOptions) -> Result<Value, &'static st
     let mut image = json!({"type": "input_image", "detail": detail});
     match &media.source {
         PartSource::Data { value, mime_type } => {
-            let mime_type = image_type(mime_type);
-            if !matches!(mime_type.as_str(), "image/png" | "image/jpeg" | "image/webp" | "image/gif") {
-                return Err("this model takes images as PNG, JPEG, WebP or GIF only");
-            }
-            image["image_url"] = format!("data:{mime_type};base64,{value}").into();
+            image["image_url"] = format!("data:{};base64,{value}", known_image_type(mime_type)?).into();
         }
         PartSource::Url { value, .. } => image["image_url"] = value.as_str().into(),
-        PartSource::File { value, .. } => image["file_id"] = own_file(media, value)?,
+        PartSource::File { .. } => image["file_id"] = own_file(media, OPENAI)?.into(),
     }
     Ok(image)
 }
@@ -73,16 +69,9 @@ fn document(media: &MediaPart) -> Result<Value, &'static str> {
             file["file_data"] = format!("data:{mime_type};base64,{value}").into();
         }
         PartSource::Url { value, .. } => file["file_url"] = value.as_str().into(),
-        PartSource::File { value, .. } => file["file_id"] = own_file(media, value)?,
+        PartSource::File { .. } => file["file_id"] = own_file(media, OPENAI)?.into(),
     }
     Ok(file)
-}
-
-fn own_file(media: &MediaPart, id: &str) -> Result<Value, &'static str> {
-    match &media.source {
-        PartSource::File { provider, .. } if provider.as_deref() == Some(OPENAI) => Ok(id.into()),
-        _ => Err("this model cannot read files of another provider"),
-    }
 }
 
 /// Returns the extension of a file's name, by which the service recognises its type.

@@ -1,55 +1,21 @@
-//! What tools do in the background of a server: MCP servers run, and workspaces are removed with their threads.
+//! The workspaces of the sandbox, which are removed with their threads.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::{
-    http::state::{Dependencies, Dependency},
     run::ThreadData,
     store::{Store, ThreadKey, ThreadParts},
-    tools::{
-        ToolRegistry,
-        mcp::McpServer,
-        sandbox::{Sandbox, WorkspaceOwner},
-    },
+    tools::sandbox::{Sandbox, WorkspaceOwner},
 };
 
-/// The tools of a server.
-#[derive(Clone)]
-pub(in crate::server) struct ServerTools(pub(super) ToolRegistry);
-
-impl ServerTools {
-    pub(in crate::server) fn start(&self) {
-        self.0.start();
-    }
-
-    pub(in crate::server) async fn stop(&self) {
-        self.0.stop().await;
-    }
-
-    /// Returns the MCP servers as dependencies.
-    pub(in crate::server) fn dependencies(&self) -> Dependencies {
-        let servers: Vec<_> = self.0.mcp_servers().cloned().collect();
-        Arc::new(move || {
-            let dependency = |server: &Arc<McpServer>| Dependency {
-                name: format!("mcp:{}", server.name()),
-                is_available: server.is_connected(),
-                is_required: server.is_required(),
-            };
-            servers.iter().map(dependency).collect()
-        })
-    }
-
-    /// Returns what is removed with threads.
-    pub(in crate::server) fn thread_data(&self) -> Option<Arc<dyn ThreadData>> {
-        let sandbox = self.0.sandbox()?;
-        log_sandbox(sandbox);
-        Some(Arc::new(SandboxWorkspaces(sandbox.clone())))
-    }
+/// Returns the workspaces as what is removed with threads, and logs how the memory of commands is bounded.
+pub(super) fn remove_with_threads(sandbox: &Arc<Sandbox>) -> Arc<dyn ThreadData> {
+    log_sandbox(sandbox);
+    Arc::new(SandboxWorkspaces(sandbox.clone()))
 }
 
-/// Removes the workspaces of the sandbox with their threads.
 struct SandboxWorkspaces(Arc<Sandbox>);
 
 impl SandboxWorkspaces {
@@ -85,7 +51,6 @@ impl ThreadData for SandboxWorkspaces {
     }
 }
 
-/// Logs how the memory of commands is bounded.
 fn log_sandbox(sandbox: &Sandbox) {
     match sandbox.lack_of_cgroups() {
         None => tracing::info!("commands of the sandbox have cgroups, which bound their memory"),
