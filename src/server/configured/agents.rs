@@ -6,9 +6,8 @@ use indexmap::IndexMap;
 
 use super::{
     agent_models::AgentModels,
-    llm::with_options,
+    llm::{system_prompt, with_options},
     models::{RustModels, read_file},
-    system_prompts::system_prompt,
     tools::ServerTools,
 };
 use crate::{
@@ -134,17 +133,12 @@ impl AgentBuilder<'_> {
         }
         let toolbox = self.tools.toolbox(&tools).map_err(|unknown| fault(&unknown))?;
         let mut agent = LlmAgent::new(self.models.model(name, config)?).tools(toolbox).updates_state(updates_state);
-        for model in self.models.fallbacks(name, config)? {
-            agent = agent.fallback(model);
-        }
+        agent = self.models.fallbacks(name, config)?.into_iter().fold(agent, LlmAgent::fallback);
         agent = with_options(agent, &config.options, origin)
             .map_err(|error| origin.option_error(&["agents", name], &error))?;
-        if let Some(prompt) = system_prompt(name, &config.options, origin)? {
-            agent = agent.configured_prompt(prompt);
-        }
-        if let Some(context) = self.models.context(name, config)? {
-            agent = agent.context(context);
-        }
+        let prompt = system_prompt(name, &config.options, origin)?;
+        agent = prompt.into_iter().fold(agent, LlmAgent::configured_prompt);
+        agent = self.models.context(name, config)?.into_iter().fold(agent, LlmAgent::context);
         for subagent in subagents {
             if self.begun.iter().any(|begun| begun == subagent) {
                 return Err(fault(&format!("agent `{subagent}` would give tasks to itself")));

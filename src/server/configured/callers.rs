@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::system_prompts::system_prompt;
+use super::llm::system_prompt;
 use crate::{
     server::options::{AgentKind, Config, ConfigError, Origin},
     tools::{CallerHeader, CallerValue},

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::models::{read_file, setup_fault};
 use crate::{
     base::InvalidOption,
-    llm::LlmAgent,
-    server::options::{LlmOptions, Origin},
+    llm::{LlmAgent, SystemPrompt},
+    server::options::{ConfigError, LlmOptions, Origin},
 };
 
 /// Gives an agent the options that name no tools and no other agents, without the system prompt.
@@ -15,10 +15,12 @@ pub(super) fn with_options(
     options: &LlmOptions,
     origin: &Origin,
 ) -> Result<LlmAgent, InvalidOption> {
-    agent = agent.models(&options.models);
-    if let Some(choice) = &options.tool_choice {
-        agent = agent.tool_choice(choice.clone());
-    }
+    agent = agent.models(&options.models).unknown_outcome(options.unknown_outcome);
+    agent = options.tool_choice.clone().into_iter().fold(agent, LlmAgent::tool_choice);
+    agent = options.max_steps.into_iter().fold(agent, LlmAgent::max_steps);
+    agent = options.max_calls_per_turn.into_iter().fold(agent, LlmAgent::max_calls_per_turn);
+    agent = options.parallel_tools.into_iter().fold(agent, LlmAgent::parallel_tools);
+    agent = options.tool_timeout_secs.map(Duration::from_secs).into_iter().fold(agent, LlmAgent::tool_timeout);
     if let Some(schema) = &options.response_schema {
         agent = agent.response_schema(schema.clone()).map_err(setup_fault)?;
     }
@@ -31,17 +33,25 @@ pub(super) fn with_options(
             InvalidOption::new(OPTION, format!("the file {}: {problem}", origin.resolve(path).display()))
         })?;
     }
-    if let Some(steps) = options.max_steps {
-        agent = agent.max_steps(steps);
-    }
-    if let Some(calls) = options.max_calls_per_turn {
-        agent = agent.max_calls_per_turn(calls);
-    }
-    if let Some(calls) = options.parallel_tools {
-        agent = agent.parallel_tools(calls);
-    }
-    if let Some(seconds) = options.tool_timeout_secs {
-        agent = agent.tool_timeout(Duration::from_secs(seconds));
-    }
-    Ok(agent.unknown_outcome(options.unknown_outcome))
+    Ok(agent)
+}
+
+/// Returns the system prompt of an agent, which is in its table or in a file.
+///
+/// # Errors
+/// The file cannot be read or is empty, or a placeholder in it is written wrongly.
+pub(super) fn system_prompt(
+    agent: &str,
+    options: &LlmOptions,
+    origin: &Origin,
+) -> Result<Option<SystemPrompt>, ConfigError> {
+    let Some(path) = &options.system_prompt_file else { return Ok(options.system_prompt.clone()) };
+    let text = read_file("system_prompt_file", path, origin)
+        .map_err(|error| origin.option_error(&["agents", agent], &error))?;
+    let before = text.len() - text.trim_start().len();
+    let prompt = SystemPrompt::parse(text.trim()).map_err(|error| {
+        let span = before + error.span.start..before + error.span.end;
+        ConfigError::at(&origin.resolve(path), &text, Some(span), &error.to_string())
+    });
+    prompt.map(Some)
 }

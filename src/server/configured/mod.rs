@@ -12,7 +12,6 @@ mod models;
 pub(super) mod options;
 mod sandbox_workspaces;
 pub(super) mod store;
-mod system_prompts;
 mod tools;
 
 pub(super) use self::{agents::BuiltAgents, tools::ServerTools};
