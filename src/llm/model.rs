@@ -6,6 +6,7 @@
 use std::{borrow::Cow, error::Error as StdError, sync::Arc};
 
 use futures::stream::BoxStream;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{call_trace::CallTrace, options::ToolChoice};
@@ -254,7 +255,8 @@ pub enum StopReason {
 }
 
 /// A part of a message that a model cannot read.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SkippedAttachment {
     /// The kind of the part: `image`, `audio`, `video` or `document`.

@@ -188,24 +188,20 @@ impl ToolContext {
         message: impl Into<String>,
         fraction: impl Into<Option<f64>>,
     ) -> Result<(), ToolError> {
-        self.show_progress(message, fraction)?;
+        self.show_progress(message.into(), fraction.into())?;
         self.0.session.drained().await;
         Ok(())
     }
 
     /// Reports progress without waiting until the event is on its way.
-    pub(super) fn show_progress(
-        &self,
-        message: impl Into<String>,
-        fraction: impl Into<Option<f64>>,
-    ) -> Result<(), ToolError> {
+    pub(super) fn show_progress(&self, message: String, fraction: Option<f64>) -> Result<(), ToolError> {
         self.extend_time_limit();
         let mut content = JsonObject::from_iter([
             ("toolCallId".to_owned(), self.call_id().as_str().into()),
             ("toolName".to_owned(), self.tool_name().into()),
-            ("message".to_owned(), message.into().into()),
+            ("message".to_owned(), message.into()),
         ]);
-        if let Some(fraction) = fraction.into() {
+        if let Some(fraction) = fraction {
             content.insert("fraction".to_owned(), fraction.clamp(0.0, 1.0).into());
         }
         let id = MessageId::from(format!("progress-{}", self.call_id()));

@@ -139,12 +139,7 @@ impl<'r> AnswerBuilder<'r> {
             self.to_skip_again.swap_remove(at);
             return None;
         }
-        let value = json!({
-            "kind": attachment.kind,
-            "name": attachment.name,
-            "mimeType": attachment.mime_type,
-            "reason": attachment.reason,
-        });
+        let value = json!(attachment);
         self.earlier.skipped.push(attachment);
         Some(Custom::new(ATTACHMENT_SKIPPED, value).into())
     }
