@@ -6,12 +6,10 @@
 
 mod answer;
 mod approval;
-mod apps;
 mod calls;
 mod capabilities;
 mod catalog;
 mod client_claims;
-mod complete_answer;
 mod marks;
 mod model_chain;
 mod plan;
@@ -29,9 +27,11 @@ mod unknown_outcome;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use serde_json::Value;
+
 pub(crate) use self::system_prompt::SystemPrompt;
 pub use self::unknown_outcome::UnknownOutcome;
-use self::{response::ResponseFormat, settings::Settings, subagent::Subagent};
+use self::{calls::within_limit, response::ResponseFormat, settings::Settings, subagent::Subagent};
 use super::{
     context::{ContextOptions, FittedModel},
     model::Model,
@@ -39,9 +39,9 @@ use super::{
     transport::SetupError,
 };
 use crate::{
-    agent::{Agent, EventStream, RunContext, app_request, event_stream},
-    protocol::{AgentCapabilities, JsonObject, RunAgentInput},
-    tools::{OfferedTool, Repeat, Tool, Toolbox},
+    agent::{Agent, AppRequest, EventStream, RunContext, app_request, event_stream},
+    protocol::{AgentCapabilities, JsonObject, RunAgentInput, ToolCallId},
+    tools::{OfferedTool, Repeat, Tool, ToolContext, Toolbox},
 };
 
 /// Answers runs with a language model and tools.
@@ -211,7 +211,7 @@ impl Agent for LlmAgent {
     }
 
     fn answer_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        event_stream(app_request::answer(cx.clone(), apps::answer(self.0.clone(), input, cx)))
+        event_stream(app_request::answer(cx.clone(), answer_app(self.0.clone(), input, cx)))
     }
 
     fn capabilities(&self) -> AgentCapabilities {
@@ -227,6 +227,17 @@ impl Agent for LlmAgent {
     fn is_repeatable(&self) -> bool {
         let is_safe = |tool: &OfferedTool| tool.tool.repeat(&JsonObject::new()) == Repeat::Safe;
         self.0.tools.tools().iter().all(is_safe) && self.0.subagents.iter().all(|it| it.agent.is_repeatable())
+    }
+}
+
+/// Returns the answer to a request of the page of an MCP server, or the reason for the refusal.
+async fn answer_app(settings: Arc<Settings>, input: RunAgentInput, cx: RunContext) -> Result<Value, String> {
+    let request = AppRequest::of_input(&input).ok_or("it is malformed")?;
+    settings.tools.ready().await;
+    let cx = ToolContext::new(cx, input.state_or_empty(), ToolCallId::random(), &*request.method);
+    match within_limit(settings.tool_timeout, &cx, settings.tools.answer_app(&request, &cx)).await {
+        Some(answer) => answer.map_err(|error| format!("{error:?}")),
+        None => Err("it took too long".to_owned()),
     }
 }
 

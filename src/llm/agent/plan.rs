@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use serde_json::json;
 
 use super::{
+    answer::CallOfTurn,
     approval::{self, CallDecision},
     catalog::{ToolCatalog, ToolOwner},
-    complete_answer::CallOfTurn,
     subagent::SubagentTask,
     unknown_outcome::{self, UnknownOutcome},
 };

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    catalog::ToolCatalog, complete_answer::CompleteAnswer, plan::TurnPlan, response::ResponseFormat,
-    settings::Settings, truncation::Truncation,
+    answer::CompleteAnswer, catalog::ToolCatalog, plan::TurnPlan, response::ResponseFormat, settings::Settings,
+    truncation::Truncation,
 };
 use crate::{
     agent::AgentError,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::complete_answer::CompleteAnswer;
+use super::answer::CompleteAnswer;
 use crate::{
     agent::AgentError,
     llm::model::StopReason,

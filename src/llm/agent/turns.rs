@@ -7,12 +7,11 @@ use futures::{Stream, StreamExt as _};
 use serde_json::Value;
 
 use super::{
-    answer::{AnswerBuilder, EarlierAnswers},
+    answer::{AnswerBuilder, CompleteAnswer, EarlierAnswers},
     approval,
     calls::{CallContext, CallOutcome, RunningCalls},
     catalog::{ToolCatalog, ToolOwner},
     client_claims::remove_claims,
-    complete_answer::CompleteAnswer,
     marks::{self, EarlierTurns},
     model_chain::ModelChain,
     plan::{PendingCall, TurnPlan},

@@ -194,7 +194,10 @@ mod tests {
         let options: McpServerOptions = toml::from_str(text).unwrap();
         assert_eq!((options.timeout, options.max_result_bytes), (Duration::from_secs(5), 1024 * 1024));
         assert_eq!(options.approval_of["write_file"], ApprovalRule::Always.into());
-        assert_eq!((options.max_timeout, options.elicitation, options.required), (Duration::from_secs(600), true, false));
+        assert_eq!(
+            (options.max_timeout, options.elicitation, options.required),
+            (Duration::from_secs(600), true, false)
+        );
         options.check().unwrap();
         assert!(toml::from_str::<McpServerOptions>("timeout = 5").unwrap_err().message().contains("unknown field"));
     }
