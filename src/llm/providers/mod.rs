@@ -5,7 +5,6 @@ mod attachments;
 pub(super) mod chat;
 pub(super) mod gemini;
 pub(super) mod openai;
-mod request_body;
 pub(super) mod responses;
 mod warning_list;
 pub(super) mod wire;

@@ -104,6 +104,27 @@ pub(in crate::llm) fn arguments_as_text(call: &ToolCall) -> String {
     if serde_json::from_str::<Map<String, Value>>(original).is_ok() { original.clone() } else { "{}".to_owned() }
 }
 
+/// Sets members of a request's JSON.
+pub(in crate::llm) trait SetMember {
+    /// Sets a member, unless the value is absent: `null`, an empty list or an empty object.
+    fn set(&mut self, name: &str, value: impl Into<Value>);
+}
+
+impl SetMember for JsonObject {
+    fn set(&mut self, name: &str, value: impl Into<Value>) {
+        let value = value.into();
+        let is_absent = match &value {
+            Value::Null => true,
+            Value::Array(list) => list.is_empty(),
+            Value::Object(members) => members.is_empty(),
+            _ => false,
+        };
+        if !is_absent {
+            self.insert(name.to_owned(), value);
+        }
+    }
+}
+
 /// Another provider's id may be too long or have other characters. Its hash keeps a call and its result together.
 pub(in crate::llm) fn call_id(id: &ToolCallId) -> String {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

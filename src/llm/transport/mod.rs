@@ -21,6 +21,7 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE},
 };
 use reqwest::{Client, RequestBuilder, Url};
+use serde_json::Value;
 
 pub(in crate::llm) use connection::is_of_domain;
 pub use connection::{Connection, SetupError};
@@ -34,12 +35,24 @@ use self::{
     retry::Retry,
 };
 use crate::{
-    llm::{CallTrace, ModelStream},
+    llm::{CallTrace, ModelEvent, ModelStream, SkippedAttachment},
     upstream::{
         ClientOptions, client,
         events::{ServerEvent, StreamLimits, provider_events},
     },
 };
+
+/// A request to a provider.
+#[derive(Debug, Clone, Default)]
+pub(in crate::llm) struct ProviderRequest {
+    pub(in crate::llm) json: Value,
+    /// The attachments that the request cannot contain. They are reported before the answer.
+    pub(in crate::llm) skipped: Vec<SkippedAttachment>,
+    /// `None` if all requests have the transport's.
+    pub(in crate::llm) url: Option<Url>,
+    /// Headers of this request alone.
+    pub(in crate::llm) headers: HeaderMap,
+}
 
 /// The largest event of a provider whose API sets no other default.
 const MAX_EVENT_BYTES: usize = 1 << 20;
@@ -71,32 +84,34 @@ impl Transport {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// Sends `body`, which is JSON, to `url` or the transport's own. Each attempt has a new decoder. `more` are headers of
-    /// this request alone. `trace` gets the retries and the provider's id of the request, and has the place in a trace that
-    /// is passed on.
+    /// Sends a request. Each attempt has a new decoder. `trace` gets the retries and the provider's id of the request, and
+    /// has the place in a trace that is passed on.
     pub(in crate::llm) fn stream<D: Decoder>(
-        self: Arc<Self>,
-        url: Option<Url>,
-        body: Bytes,
-        more: HeaderMap,
+        self: &Arc<Self>,
+        request: ProviderRequest,
         trace: CallTrace,
         decoder: impl Fn() -> D + Send + 'static,
     ) -> ModelStream {
-        let url = url.unwrap_or_else(|| self.url.clone());
+        let ProviderRequest { json, skipped, url, headers: more } = request;
+        let (transport, body) = (self.clone(), Bytes::from(json.to_string()));
         Box::pin(async_stream::stream! {
+            let url = url.unwrap_or_else(|| transport.url.clone());
+            for attachment in skipped {
+                yield Ok(ModelEvent::Skipped(attachment));
+            }
             let mut retries = 0;
             loop {
                 let mut output = AnswerEvents::default();
                 let request_id = OnceLock::new();
-                let mut answer = Box::pin(self.attempt(url.clone(), body.clone(), more.clone(), &request_id, &trace));
+                let mut answer = Box::pin(transport.attempt(url.clone(), body.clone(), more.clone(), &request_id, &trace));
                 let mut decoder = decoder();
                 let failure = loop {
                     let step = match answer.next().await {
-                        Some(Ok(event)) => self.decode(&mut decoder, &event, &mut output),
+                        Some(Ok(event)) => transport.decode(&mut decoder, &event, &mut output),
                         // A stop reason completes an answer, even if the connection broke after it.
                         Some(Err(_)) | None if decoder.finish(&mut output) => Ok(DecodeStep::Complete),
                         Some(Err(failure)) => Err(failure),
-                        None => Err(self.errors.interrupted("the stream ended before the answer did")),
+                        None => Err(transport.errors.interrupted("the stream ended before the answer did")),
                     };
                     if matches!(step, Ok(DecodeStep::Complete)) {
                         // After the end of the body is read, the connection can serve the agent's next request
@@ -114,7 +129,7 @@ impl Transport {
                 };
                 drop(answer);
                 let wait = match failure.retry {
-                    _ if output.has_answer || retries >= self.options.max_retries => None,
+                    _ if output.has_answer || retries >= transport.options.max_retries => None,
                     Retry::Never => None,
                     Retry::Backoff => Some(retry::backoff(retries)),
                     Retry::After(wait) => (wait <= retry::MAX_WAIT).then_some(wait),

@@ -21,13 +21,10 @@ use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use self::decoder::MessageDecoder;
+use self::{decoder::MessageDecoder, request::ClaudeRequestBody};
 use crate::llm::{
     Connection, Model, ModelOptions, ModelRequest, ModelStream,
-    providers::{
-        request_body::{RequestBody, with_skipped},
-        wire::ANTHROPIC,
-    },
+    providers::wire::ANTHROPIC,
     transport::{SetupError, Transport, is_of_domain},
 };
 
@@ -119,15 +116,13 @@ impl Model for Anthropic {
     }
 
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        let body = request::body(&self.options, &request, self.is_official);
-        let headers = self.beta_header(&body.betas);
-        let (model, trace) = (request.model.unwrap_or_else(|| self.options.model.clone()), request.trace);
-        match body.has_server_tools {
-            true => {
-                let RequestBody { json, skipped } = body.sent;
-                with_skipped(skipped, paused::stream(self.transport.clone(), model, json, headers, trace))
-            }
-            false => body.sent.send(&self.transport, None, headers, trace, move || MessageDecoder::new(&model)),
+        let ClaudeRequestBody { mut sent, betas, has_server_tools } =
+            request::body(&self.options, &request, self.is_official);
+        sent.headers = self.beta_header(&betas);
+        let model = request.model.unwrap_or_else(|| self.options.model.clone());
+        match has_server_tools {
+            true => paused::stream(self.transport.clone(), model, sent, request.trace),
+            false => self.transport.stream(sent, request.trace, move || MessageDecoder::new(&model)),
         }
     }
 

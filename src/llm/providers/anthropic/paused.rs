@@ -6,12 +6,14 @@
 use std::sync::Arc;
 
 use futures::StreamExt as _;
-use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::decoder::{MessageDecoder, PausedContent};
 use crate::{
-    llm::{CallTrace, ModelEvent, ModelStream, StopReason, transport::Transport},
+    llm::{
+        CallTrace, ModelEvent, ModelStream, StopReason,
+        transport::{ProviderRequest, Transport},
+    },
     protocol::TokenUsage,
 };
 
@@ -22,8 +24,7 @@ const MAX_CONTINUATIONS: usize = 10;
 pub(super) fn stream(
     transport: Arc<Transport>,
     model: String,
-    mut body: Value,
-    headers: HeaderMap,
+    mut request: ProviderRequest,
     trace: CallTrace,
 ) -> ModelStream {
     Box::pin(async_stream::stream! {
@@ -35,7 +36,8 @@ pub(super) fn stream(
                 let (model, paused) = (model.clone(), paused.clone());
                 move || MessageDecoder::new(&model).recording(paused.clone())
             };
-            let mut events = transport.clone().stream(None, body.to_string().into(), headers.clone(), trace.clone(), decoder);
+            let skipped = std::mem::take(&mut request.skipped);
+            let mut events = transport.stream(ProviderRequest { skipped, ..request.clone() }, trace.clone(), decoder);
             let (mut blocks, mut usage) = (0, TokenUsage::default());
             while let Some(event) = events.next().await {
                 let event = match event {
@@ -58,7 +60,7 @@ pub(super) fn stream(
                 yield Ok(ModelEvent::Stop(StopReason::Length));
                 return;
             }
-            continue_with(&mut body, content);
+            continue_with(&mut request.json, content);
             earlier.add(&usage);
             first_block += blocks;
         }

@@ -12,8 +12,8 @@ use crate::{
     llm::{
         Block, ModelOptions, ModelRequest, ToolChoice, Turn,
         known_models::ClaudeRules,
-        providers::request_body::{RequestBody, SetMember as _},
-        providers::wire::{calls, forced_call_in_words, leading_instructions, schema, schema_in_words},
+        providers::wire::{SetMember as _, calls, forced_call_in_words, leading_instructions, schema, schema_in_words},
+        transport::ProviderRequest,
     },
     protocol::JsonObject,
 };
@@ -24,7 +24,7 @@ pub(super) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
 #[derive(Debug)]
 pub(super) struct ClaudeRequestBody {
-    pub(super) sent: RequestBody,
+    pub(super) sent: ProviderRequest,
     /// The beta features that the request needs.
     pub(super) betas: Vec<&'static str>,
     /// `true` if the request offers tools that run at the provider.
@@ -92,7 +92,8 @@ pub(super) fn body(options: &ModelOptions, request: &ModelRequest, is_official: 
     if has_server_tools && request.tools.is_empty() && forbids_calls {
         body.remove("tool_choice");
     }
-    ClaudeRequestBody { sent: RequestBody { json: body.into(), skipped }, betas, has_server_tools }
+    let sent = ProviderRequest { json: body.into(), skipped, ..ProviderRequest::default() };
+    ClaudeRequestBody { sent, betas, has_server_tools }
 }
 
 /// Returns the conversation, with the context, the state and a call that is asked for in words behind the marks for the

@@ -6,7 +6,7 @@ use crate::{
     llm::{
         ModelOptions, Thinking,
         known_models::{ClaudeRules, Sampling, ThinkingOff, ThinkingTypes},
-        providers::request_body::SetMember as _,
+        providers::wire::SetMember as _,
     },
     protocol::JsonObject,
 };

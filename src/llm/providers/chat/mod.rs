@@ -14,8 +14,6 @@ mod warnings;
 
 use std::{fmt, sync::Arc};
 
-use http::HeaderMap;
-
 use self::decoder::ChatDecoder;
 use crate::llm::{
     Model, ModelOptions, ModelRequest, ModelStream, Thinking,
@@ -82,10 +80,9 @@ impl Model for OpenAiChat {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let body = request::body(&self.options, &self.profile, &request);
         let is_thinking_off = self.options.thinking_of(request.thinking) == Some(Thinking::Off);
-        let (model, trace) = (request.model.unwrap_or_else(|| self.options.model.clone()), request.trace);
+        let model = request.model.unwrap_or_else(|| self.options.model.clone());
         let profile = self.profile.clone();
-        let decoder = move || ChatDecoder::new(&model, &profile, is_thinking_off);
-        body.send(&self.transport, None, HeaderMap::new(), trace, decoder)
+        self.transport.stream(body, request.trace, move || ChatDecoder::new(&model, &profile, is_thinking_off))
     }
 }
 

@@ -11,15 +11,15 @@ use crate::{
         ModelOptions, ModelRequest, Thinking, ToolChoice,
         known_models::{OpenAiRules, Profile, StructuredOutputs, TokenLimit, ToolChoiceForm},
         providers::openai::strict_schema::allows_strict,
-        providers::request_body::{RequestBody, SetMember as _},
-        providers::wire::{forced_call_in_words, schema, schema_in_words},
+        providers::wire::{SetMember as _, forced_call_in_words, schema, schema_in_words},
+        transport::ProviderRequest,
     },
     protocol::JsonObject,
     tools::ToolSpec,
 };
 
 /// The body of a request, and the attachments that it cannot contain.
-pub(super) fn body(options: &ModelOptions, profile: &Profile, request: &ModelRequest) -> RequestBody {
+pub(super) fn body(options: &ModelOptions, profile: &Profile, request: &ModelRequest) -> ProviderRequest {
     let model = request.model.as_ref().unwrap_or(&options.model);
     let rules = profile.has_openai_models.then(|| options.known_models.openai(model)).flatten();
     ChatRequest { options, profile, request, model, rules: rules.as_ref() }.body()
@@ -34,7 +34,7 @@ struct ChatRequest<'r> {
 }
 
 impl ChatRequest<'_> {
-    fn body(&self) -> RequestBody {
+    fn body(&self) -> ProviderRequest {
         let Self { options, profile, request, model, rules } = *self;
         let tools = self.offered_tools();
         let takes_schema = profile.structured_outputs == StructuredOutputs::JsonSchema;
@@ -61,7 +61,7 @@ impl ChatRequest<'_> {
         self.add_sampling(&mut body);
         self.add_answer(&mut body);
         options.extend(&mut body);
-        RequestBody { json: body.into(), skipped }
+        ProviderRequest { json: body.into(), skipped, ..ProviderRequest::default() }
     }
 
     /// Returns the tools for the model. Where the server cannot be told which ones the model may call, others are left

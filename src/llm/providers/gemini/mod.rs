@@ -88,10 +88,10 @@ impl Model for Gemini {
     }
 
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        let body = request::body(&self.options, &request);
-        let (model, trace) = (request.model.unwrap_or_else(|| self.options.model.clone()), request.trace);
-        let url = Some(self.url(&model));
-        body.send(&self.transport, url, HeaderMap::new(), trace, move || GeminiDecoder::new(&model))
+        let mut body = request::body(&self.options, &request);
+        let model = request.model.unwrap_or_else(|| self.options.model.clone());
+        body.url = Some(self.url(&model));
+        self.transport.stream(body, request.trace, move || GeminiDecoder::new(&model))
     }
 
     fn warnings(&self) -> Vec<String> {

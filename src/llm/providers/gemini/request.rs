@@ -16,17 +16,17 @@ use crate::{
         AssistantTurn, Block, ModelOptions, ModelRequest, ToolChoice, ToolResult, Turn,
         known_models::GeminiRules,
         providers::attachments::Attachments,
-        providers::request_body::{RequestBody, SetMember as _},
         providers::wire::{
-            FIRST_USER_TEXT, LAST_USER_TEXT, arguments, leading_instructions, marked_instructions, schema,
-            schema_in_words,
+            FIRST_USER_TEXT, LAST_USER_TEXT, SetMember as _, arguments, leading_instructions, marked_instructions,
+            schema, schema_in_words,
         },
+        transport::ProviderRequest,
     },
     protocol::JsonObject,
     tools::ToolSpec,
 };
 
-pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> RequestBody {
+pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRequest {
     let rules = options.known_models.gemini(request.model.as_ref().unwrap_or(&options.model));
     let (leading, turns) = leading_instructions(&request.turns);
     let mut system: Vec<String> = request.system.iter().cloned().chain(leading.map(str::to_owned)).collect();
@@ -54,7 +54,7 @@ pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> RequestBod
     body.set("generationConfig", config);
     body.set("serviceTier", options.service_tier.as_deref());
     options.extend(&mut body);
-    RequestBody { json: body.into(), skipped: attachments.into_skipped() }
+    ProviderRequest { json: body.into(), skipped: attachments.into_skipped(), ..ProviderRequest::default() }
 }
 
 /// `parametersJsonSchema` takes JSON Schema as it is; `parameters` would take a subset of OpenAPI's:

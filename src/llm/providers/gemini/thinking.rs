@@ -7,7 +7,7 @@ use crate::{
     llm::{
         ModelOptions, Thinking,
         known_models::{GeminiRules, ThinkingControl},
-        providers::{request_body::SetMember as _, warning_list::WarningList},
+        providers::{warning_list::WarningList, wire::SetMember as _},
     },
     protocol::JsonObject,
 };

@@ -11,8 +11,6 @@ mod request;
 
 use std::{fmt, sync::Arc};
 
-use http::HeaderMap;
-
 use self::decoder::ResponsesDecoder;
 use crate::llm::{
     Model, ModelOptions, ModelRequest, ModelStream,
@@ -70,8 +68,8 @@ impl Model for OpenAiResponses {
 
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let body = request::body(&self.options, &request);
-        let (model, trace) = (request.model.unwrap_or_else(|| self.options.model.clone()), request.trace);
-        body.send(&self.transport, None, HeaderMap::new(), trace, move || ResponsesDecoder::new(&model))
+        let model = request.model.unwrap_or_else(|| self.options.model.clone());
+        self.transport.stream(body, request.trace, move || ResponsesDecoder::new(&model))
     }
 
     fn warnings(&self) -> Vec<String> {

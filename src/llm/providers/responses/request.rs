@@ -9,8 +9,8 @@ use crate::{
         known_models::OpenAiRules,
         providers::attachments::Attachments,
         providers::openai::{effort::effort, strict_schema::allows_strict},
-        providers::request_body::{RequestBody, SetMember as _},
-        providers::wire::schema,
+        providers::wire::{SetMember as _, schema},
+        transport::ProviderRequest,
     },
     protocol::JsonObject,
     tools::ToolSpec,
@@ -19,7 +19,7 @@ use crate::{
 /// The name of the schema of an answer. The API requires one.
 const SCHEMA_NAME: &str = "answer";
 
-pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> RequestBody {
+pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRequest {
     let mut attachments = Attachments::new(&request.turns);
     let model = request.model.as_deref().unwrap_or(&options.model);
     let rules = options.known_models.openai(model);
@@ -54,7 +54,8 @@ pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> RequestBod
     body.set("service_tier", options.service_tier.as_deref());
     body.set("prompt_cache_key", options.cache_key.as_deref());
     body.set("metadata", json!(options.metadata));
-    RequestBody { json: extended(body, options), skipped: attachments.into_skipped() }
+    let json = extended(body, options);
+    ProviderRequest { json, skipped: attachments.into_skipped(), ..ProviderRequest::default() }
 }
 
 /// A tool is strict by default in this API, so each one says whether it is. The API refuses a strict tool whose schema

@@ -5,7 +5,7 @@ use crate::{
             self,
             tests::{answer, body, data, file, known, messages, options, result, user},
         },
-        providers::request_body::RequestBody,
+        transport::ProviderRequest,
     },
     protocol::{ContentPart, PartSource, ToolCall},
 };
@@ -34,7 +34,7 @@ fn parts_are_sent_as_the_server_takes_them_and_others_are_told() {
     ];
     let request = ModelRequest { turns: vec![Turn::User(parts)], ..ModelRequest::default() };
     let detail = ModelOptions { image_detail: Some("low".to_owned()), ..options() };
-    let RequestBody { json: mut sent, skipped } = request::body(&detail, &known("compatible"), &request);
+    let ProviderRequest { json: mut sent, skipped, .. } = request::body(&detail, &known("compatible"), &request);
     let sent = sent["messages"][0]["content"].take();
     let told = |at: usize| sent[at]["text"].as_str().unwrap_or_default();
     assert_eq!(sent[0], json!({"type": "text", "text": "see"}));

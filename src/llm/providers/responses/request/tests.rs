@@ -306,7 +306,7 @@ fn extra_members_are_added_and_only_they_store_a_response() {
 fn a_text_file_is_given_as_text_and_what_cannot_be_read_is_reported() {
     let data = |mime_type: &str| PartSource::Data { value: "YSxi".to_owned(), mime_type: mime_type.to_owned() };
     let parts = vec![ContentPart::Document(data("text/csv").into()), ContentPart::Audio(data("audio/wav").into())];
-    let RequestBody { json, skipped } = request_body(&options("m"), &request(vec![Turn::User(parts)]));
+    let ProviderRequest { json, skipped, .. } = request_body(&options("m"), &request(vec![Turn::User(parts)]));
     let content = &json["input"][0]["content"];
     assert!(content[0]["text"].as_str().unwrap().contains("a,b"), "{content}");
     assert!(content[1]["text"].as_str().unwrap().contains("takes no audio"), "{content}");
