@@ -12,6 +12,7 @@ use std::{
 
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
+use smart_default::SmartDefault;
 
 use super::{
     generated::a2ui::RunSurfaces,
@@ -79,19 +80,14 @@ pub struct RunIdentity {
 }
 
 /// What an agent may take from the input of a run, which a client wrote in part.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, SmartDefault)]
 pub(crate) struct InputRules {
     /// Whether the client may give the model instructions, also by its context and state.
+    #[default(true)]
     pub accepts_instructions: bool,
     /// The assistant, tool and activity messages that a client wrote. Empty on a server that stores no threads, which does
     /// not know who wrote a message.
     pub client_messages: HashSet<MessageId>,
-}
-
-impl Default for InputRules {
-    fn default() -> Self {
-        Self { accepts_instructions: true, client_messages: HashSet::new() }
-    }
 }
 
 /// The run that an agent answers. Cheap to clone.

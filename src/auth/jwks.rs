@@ -9,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 use reqwest::{Client, StatusCode, header};
 use serde::Deserialize;
 use serde_json::Value;
+use smart_default::SmartDefault;
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -29,31 +30,24 @@ const MAX_SET_BYTES: usize = 1024 * 1024;
 const MAX_KEYS: usize = 100;
 
 /// Times of fetching keys.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, SmartDefault)]
 #[non_exhaustive]
 pub struct JwksOptions {
     /// The age at which keys are fetched again, in the background.
+    #[default(Duration::from_secs(600))]
     pub refresh: Duration,
     /// The age at which keys are no longer used, if none could be fetched since. Tokens are then answered with 503.
+    #[default(Duration::from_secs(24 * 3600))]
     pub max_age: Duration,
     /// The pause after a fetch before a token with an unknown key causes the next one.
+    #[default(Duration::from_secs(30))]
     pub retry: Duration,
     /// The same while no keys are known, and all tokens are answered with 503.
+    #[default(Duration::from_secs(5))]
     pub retry_without_keys: Duration,
     /// The time limit of a fetch.
+    #[default(Duration::from_secs(5))]
     pub timeout: Duration,
-}
-
-impl Default for JwksOptions {
-    fn default() -> Self {
-        Self {
-            refresh: Duration::from_secs(600),
-            max_age: Duration::from_secs(24 * 3600),
-            retry: Duration::from_secs(30),
-            retry_without_keys: Duration::from_secs(5),
-            timeout: Duration::from_secs(5),
-        }
-    }
 }
 
 #[derive(Clone)]

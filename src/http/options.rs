@@ -2,27 +2,36 @@
 
 use std::{sync::Arc, time::Duration};
 
+use smart_default::SmartDefault;
+
 use super::{accept::cors::Cors, allow::AllowRule};
 
 /// Options of the routes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, SmartDefault)]
 pub struct HttpOptions {
     /// The largest request body, in bytes.
+    #[default(10 * 1024 * 1024)]
     pub max_body_bytes: usize,
     /// The bytes of the request bodies that all clients are sending, together. At least two bodies of the largest size
     /// have room. Without authentication or with one API key a single caller may use all of it, otherwise half.
+    #[default(128 * 1024 * 1024)]
     pub max_body_bytes_in_flight: usize,
     /// The bytes of the answers with messages of threads that clients are being sent, together. At least two of the largest
     /// threads have room, and with several principals one gets at most half.
+    #[default(128 * 1024 * 1024)]
     pub max_answer_bytes_in_flight: usize,
     /// Maximum memory of the requests of all runs and imports and of the threads that runs read, in bytes.
+    #[default(256 * 1024 * 1024)]
     pub max_run_memory_bytes: usize,
     /// The largest number of streams of what happens from now on: event streams without an end, and WebSockets. With several
     /// principals, each gets at most its share ([`PrincipalLimits`](crate::run::PrincipalLimits)). More are refused with 503.
+    #[default(2000)]
     pub max_streams: usize,
     /// The silence after which the stream of a followed run gets a keep-alive comment.
+    #[default(Some(Duration::from_secs(15)))]
     pub keep_alive: Option<Duration>,
     /// The time limit for receiving a request's body.
+    #[default(Duration::from_secs(30))]
     pub body_timeout: Duration,
     /// The web pages that may use the server.
     pub cors: Cors,
@@ -35,26 +44,8 @@ pub struct HttpOptions {
     /// The callers of agents that are not for everyone.
     pub allow: Vec<AllowRule>,
     /// True makes a request with `traceparent` a part of the caller's trace. With false, each request begins its own.
+    #[default(true)]
     pub accept_traceparent: bool,
-}
-
-impl Default for HttpOptions {
-    fn default() -> Self {
-        Self {
-            max_body_bytes: 10 * 1024 * 1024,
-            max_body_bytes_in_flight: 128 * 1024 * 1024,
-            max_answer_bytes_in_flight: 128 * 1024 * 1024,
-            max_run_memory_bytes: 256 * 1024 * 1024,
-            max_streams: 2000,
-            keep_alive: Some(Duration::from_secs(15)),
-            body_timeout: Duration::from_secs(30),
-            cors: Cors::default(),
-            allowed_hosts: Vec::new(),
-            pass_headers: Vec::new(),
-            allow: Vec::new(),
-            accept_traceparent: true,
-        }
-    }
 }
 
 /// A path of its own for an agent, in addition to `/agents/{agent}/send-message`.

@@ -5,28 +5,24 @@ use std::{collections::BTreeSet, time::Duration};
 use axum::http::{HeaderValue, Method, header, request::Parts};
 use parking_lot::Mutex;
 use serde::Deserialize;
+use smart_default::SmartDefault;
 use tower_http::cors::{AllowCredentials, AllowHeaders, AllowOrigin, CorsLayer};
 
 use super::{host, request_id::REQUEST_ID};
 use crate::http::error::ApiError;
 
 /// The web pages that may use the server: the configuration section `[cors]`. Requests of all other pages are refused.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Cors {
     /// True allows pages that are served from this machine, on any port. They may send cookies only to a server without
     /// authentication.
+    #[default(true)]
     pub allow_localhost: bool,
     /// Other allowed origins, such as `https://app.example.com`, which may send cookies. `*` allows all, without
     /// cookies.
     pub allow_origins: Vec<String>,
-}
-
-impl Default for Cors {
-    fn default() -> Self {
-        Self { allow_localhost: true, allow_origins: Vec::new() }
-    }
 }
 
 impl Cors {

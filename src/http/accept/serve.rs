@@ -10,6 +10,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
+use smart_default::SmartDefault;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -68,21 +69,18 @@ pub(crate) fn is_from_this_machine<B>(request: &Request<B>) -> bool {
 pub(crate) struct BeyondLimit;
 
 /// Limits of connections.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, SmartDefault)]
 pub struct Connections {
     /// The largest number of connections. On further ones only health checks are answered.
+    #[default(20_000)]
     pub max: usize,
     /// The time limit for receiving a request's head, also of the next request on a connection.
+    #[default(Duration::from_secs(15))]
     pub head_timeout: Duration,
     /// The time after which a client is disconnected that does not read, or whose machine does not acknowledge packets. On
     /// systems other than Linux the second is about 40 seconds for connections without data on the way.
+    #[default(Duration::from_secs(40))]
     pub stall_timeout: Duration,
-}
-
-impl Default for Connections {
-    fn default() -> Self {
-        Self { max: 20_000, head_timeout: Duration::from_secs(15), stall_timeout: Duration::from_secs(40) }
-    }
 }
 
 /// Serves a router until `shutdown` completes, then waits for `drained` and for the connections to close.

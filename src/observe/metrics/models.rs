@@ -7,6 +7,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, histogram::Histogram},
     registry::{Registry, Unit},
 };
+use smart_default::SmartDefault;
 
 use super::{
     Prices,
@@ -84,6 +85,7 @@ pub(crate) struct ModelCall<'c> {
     pub(crate) usage: TokenUsage,
 }
 
+#[derive(SmartDefault)]
 pub(crate) struct ModelMetrics {
     /// The provider and the model, each pair on two lines.
     pairs: BoundedNames,
@@ -92,23 +94,10 @@ pub(crate) struct ModelMetrics {
     retries: Family<ModelLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
     cost: Family<ModelLabels, Counter<f64, AtomicU64>>,
+    #[default(Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)))]
     duration: Family<ModelLabels, Histogram, fn() -> Histogram>,
+    #[default(Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)))]
     first_token: Family<ModelLabels, Histogram, fn() -> Histogram>,
-}
-
-impl Default for ModelMetrics {
-    fn default() -> Self {
-        Self {
-            pairs: BoundedNames::default(),
-            calls: Family::default(),
-            errors: Family::default(),
-            retries: Family::default(),
-            tokens: Family::default(),
-            cost: Family::default(),
-            duration: Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)),
-            first_token: Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)),
-        }
-    }
 }
 
 impl ModelMetrics {

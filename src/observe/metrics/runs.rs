@@ -7,6 +7,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
+use smart_default::SmartDefault;
 
 use super::labels::{BoundedNames, known_code};
 
@@ -47,11 +48,15 @@ pub(crate) struct CountedRunEnd<'r> {
     pub(crate) repairs: u64,
 }
 
+#[derive(SmartDefault)]
 pub(crate) struct RunMetrics {
     names: BoundedNames,
     ended: Family<RunEndLabels, Counter>,
+    #[default(Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)))]
     duration: Family<AgentLabels, Histogram, fn() -> Histogram>,
+    #[default(Family::new_with_constructor(|| Histogram::new(FIRST_BUCKETS)))]
     first_event: Family<AgentLabels, Histogram, fn() -> Histogram>,
+    #[default(Family::new_with_constructor(|| Histogram::new(FIRST_BUCKETS)))]
     first_token: Family<AgentLabels, Histogram, fn() -> Histogram>,
     repairs: Family<AgentLabels, Counter>,
     violations: Family<AgentLabels, Counter>,
@@ -61,33 +66,11 @@ pub(crate) struct RunMetrics {
     pub(crate) detached: Gauge,
     pub(crate) titles: Gauge,
     pub(crate) followers: Gauge,
+    #[default(Histogram::new(LAG_BUCKETS))]
     pub(crate) follower_lag: Histogram,
     pub(crate) thread_event_readers: Gauge,
     pub(crate) leases_taken_over: Counter,
     continuations: Family<ContinuationLabels, Counter>,
-}
-
-impl Default for RunMetrics {
-    fn default() -> Self {
-        Self {
-            names: BoundedNames::default(),
-            ended: Family::default(),
-            duration: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
-            first_event: Family::new_with_constructor(|| Histogram::new(FIRST_BUCKETS)),
-            first_token: Family::new_with_constructor(|| Histogram::new(FIRST_BUCKETS)),
-            repairs: Family::default(),
-            violations: Family::default(),
-            active: Gauge::default(),
-            waiting: Gauge::default(),
-            detached: Gauge::default(),
-            titles: Gauge::default(),
-            followers: Gauge::default(),
-            follower_lag: Histogram::new(LAG_BUCKETS),
-            thread_event_readers: Gauge::default(),
-            leases_taken_over: Counter::default(),
-            continuations: Family::default(),
-        }
-    }
 }
 
 impl RunMetrics {

@@ -7,6 +7,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
+use smart_default::SmartDefault;
 
 /// In seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
@@ -29,11 +30,15 @@ struct RemovedLabels {
     kind: &'static str,
 }
 
+#[derive(SmartDefault)]
 pub(crate) struct StoreMetrics {
+    #[default(Family::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)))]
     latency: Family<OperationLabels, Histogram, fn() -> Histogram>,
     errors: Family<StoreErrorLabels, Counter>,
     queue_depth: Gauge,
+    #[default(Histogram::new(BATCH_BUCKETS))]
     batch_runs: Histogram,
+    #[default(Histogram::new(BATCH_BUCKETS))]
     batch_events: Histogram,
     removed: Family<RemovedLabels, Counter>,
 }
@@ -50,19 +55,6 @@ impl Drop for StoreOperation<'_> {
         self.metrics.queue_depth.dec();
         let labels = OperationLabels { operation: self.operation };
         self.metrics.latency.get_or_create(&labels).observe(self.begun.elapsed().as_secs_f64());
-    }
-}
-
-impl Default for StoreMetrics {
-    fn default() -> Self {
-        Self {
-            latency: Family::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)),
-            errors: Family::default(),
-            queue_depth: Gauge::default(),
-            batch_runs: Histogram::new(BATCH_BUCKETS),
-            batch_events: Histogram::new(BATCH_BUCKETS),
-            removed: Family::default(),
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, histogram::Histogram},
     registry::{Registry, Unit},
 };
+use smart_default::SmartDefault;
 
 use super::labels::BoundedNames;
 
@@ -55,20 +56,12 @@ impl ToolOutcome {
     }
 }
 
+#[derive(SmartDefault)]
 pub(crate) struct ToolMetrics {
     names: BoundedNames,
     calls: Family<ToolCallLabels, Counter>,
+    #[default(Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)))]
     duration: Family<ToolLabels, Histogram, fn() -> Histogram>,
-}
-
-impl Default for ToolMetrics {
-    fn default() -> Self {
-        Self {
-            names: BoundedNames::default(),
-            calls: Family::default(),
-            duration: Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)),
-        }
-    }
 }
 
 impl ToolMetrics {

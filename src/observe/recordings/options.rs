@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use smart_default::SmartDefault;
 
 /// Recordings of runs: the section `[record]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -15,30 +16,21 @@ pub struct RecordOptions {
     pub dir: Option<PathBuf>,
     /// The largest recording, in bytes. The rest of its run is left out.
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(16 * 1024 * 1024)]
     pub max_file_bytes: u64,
     /// The largest number of recordings in the folder.
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(1000)]
     pub max_files: usize,
     /// The largest size of all recordings in the folder, in bytes.
     #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(256 * 1024 * 1024)]
     pub max_folder_bytes: u64,
     /// The request headers that are recorded, in lower case. Headers with credentials cannot be recorded.
     pub headers: Vec<String>,
     /// True records the requests to model providers and their answers, without keys.
+    #[default(true)]
     pub exchanges: bool,
-}
-
-impl Default for RecordOptions {
-    fn default() -> Self {
-        Self {
-            dir: None,
-            max_file_bytes: 16 * 1024 * 1024,
-            max_files: 1000,
-            max_folder_bytes: 256 * 1024 * 1024,
-            headers: Vec::new(),
-            exchanges: true,
-        }
-    }
 }
 
 impl RecordOptions {

@@ -3,6 +3,7 @@
 use std::{io::IsTerminal as _, panic};
 
 use serde::Deserialize;
+use smart_default::SmartDefault;
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
     filter::{LevelFilter, ParseError},
@@ -23,15 +24,17 @@ const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
 /// Log lines on standard error: the section `[log]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LogOptions {
     /// `error`, `warn`, `info`, `debug`, `trace`, or a filter in the form of `RUST_LOG`. That variable, if set, is used
     /// instead.
+    #[default("info".to_owned())]
     pub level: String,
     /// The form of log lines.
+    #[default(LogFormat::Text)]
     pub format: LogFormat,
 }
 
@@ -46,12 +49,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
-}
-
-impl Default for LogOptions {
-    fn default() -> Self {
-        Self { level: "info".to_owned(), format: LogFormat::Text }
-    }
 }
 
 /// A level or filter that is invalid.

@@ -12,6 +12,7 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::Deserialize;
+use smart_default::SmartDefault;
 use tokio::time::Instant;
 
 use super::start_error::StartError;
@@ -20,7 +21,7 @@ use crate::{agent::Principal, base::units};
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 
 /// The limits of each principal: the section `[limits]`. `None` is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -35,13 +36,8 @@ pub struct PrincipalLimits {
     /// The largest part of `runs.max_concurrent`, `runs.max_detached`, `runs.max_followers` and `server.max_streams` that
     /// one principal may take, in percent. With one API key it has no effect. 100: no limit.
     #[cfg_attr(test, schemars(range(min = 1, max = 100)))]
+    #[default(50)]
     pub share_percent: u8,
-}
-
-impl Default for PrincipalLimits {
-    fn default() -> Self {
-        Self { concurrent: None, per_minute: None, share_percent: 50 }
-    }
 }
 
 impl PrincipalLimits {

@@ -1,6 +1,7 @@
 //! How recordings are played: the agent's options, and what a request changes of them.
 
 use serde::Deserialize;
+use smart_default::SmartDefault;
 
 use crate::{agent::AgentError, protocol::RunAgentInput};
 
@@ -8,7 +9,7 @@ use crate::{agent::AgentError, protocol::RunAgentInput};
 const REQUEST_OPTIONS: &str = "replay";
 
 /// How recordings are played: the keys of an agent of `kind = "replay"` in the configuration.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 #[non_exhaustive]
@@ -16,6 +17,7 @@ pub(crate) struct ReplayOptions {
     /// With `kind = "replay"`: the factor of the recorded waiting times, from 0 to 1000. 1 is the recorded pace, 0
     /// plays without waiting.
     #[cfg_attr(test, schemars(range(min = 0, max = 1000)))]
+    #[default(1.0)]
     pub pace: f64,
     /// With `kind = "replay"`: what goes wrong in each run.
     pub fault: Option<ReplayFault>,
@@ -23,12 +25,6 @@ pub(crate) struct ReplayOptions {
     pub fault_after: Option<usize>,
     /// A description for the agent's capabilities.
     pub description: Option<String>,
-}
-
-impl Default for ReplayOptions {
-    fn default() -> Self {
-        Self { pace: 1.0, fault: None, fault_after: None, description: None }
-    }
 }
 
 /// What goes wrong in a run.

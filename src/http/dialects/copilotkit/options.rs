@@ -1,6 +1,7 @@
 //! Options of the CopilotKit routes: the section `[copilotkit]` of a configuration.
 
 use serde::Deserialize;
+use smart_default::SmartDefault;
 
 use crate::run::OnDisconnect;
 
@@ -8,26 +9,22 @@ const RESERVED_SEGMENTS: [&str; 9] =
     ["send-message", "agents", "agent", "threads", "healthz", "readyz", "metrics", "openapi.json", "playground"];
 
 /// Options of the routes for pages with CopilotKit.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CopilotKitOptions {
     /// True serves the routes.
+    #[default(true)]
     pub enabled: bool,
     /// The path of the routes. The page's `runtimeUrl` is then such as `http://localhost:8080/copilotkit`.
+    #[default("/copilotkit".to_owned())]
     pub prefix: String,
     /// The effect of a page that is left or reloaded on its run, unless the agent or the request decides on it.
+    #[default(OnDisconnect::Continue)]
     pub on_disconnect: OnDisconnect,
     /// True makes pages offer the tool `generateSandboxedUi`, by which a model writes HTML that they show in a sandboxed frame.
     pub open_generative_ui: bool,
-}
-
-impl Default for CopilotKitOptions {
-    fn default() -> Self {
-        let prefix = "/copilotkit".to_owned();
-        Self { enabled: true, prefix, on_disconnect: OnDisconnect::Continue, open_generative_ui: false }
-    }
 }
 
 impl CopilotKitOptions {
