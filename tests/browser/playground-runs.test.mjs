@@ -30,6 +30,7 @@ test("an answer shows its time, its tokens and its cost, also after a reload", a
   await agent(page, "model");
   await ask(page, "what is the answer?", "Forty-two.");
   const numbers = chat(page).locator(".is-assistant .numbers");
+  await numbers.getByText("Cost 0.0033").waitFor(); // the page reads it with the thread, after the run
   assert.match(await numbers.innerText(), /^Duration [\d.]+ m?s\s*First text [\d.]+ m?s\s*Tokens 1200 in, 30 out\s*Cost 0.0033$/);
   await ask(page, "and again?", "Forty-two.");
   await numbers.nth(1).waitFor();
