@@ -1,6 +1,7 @@
 // The rows of the list of events: a head for each run, and one row for the parts of a text that follow each other.
 
 import { isContinued } from "./deltas.js";
+import { cut } from "./parts.jsx";
 
 /** Characters of a row. */
 const MAX_CHARS = 300;
@@ -38,14 +39,12 @@ export class EventRows {
       this.rows.push({ key: `run ${entry.number}`, head: entry.runId, number: ++this.#runs, entries: [] });
     } else if (isContinued(before.event, entry.event)) {
       row.entries.push(entry);
-      row.text = cut(row.text + cut(entry.event.delta));
+      row.text = cut(row.text + cut(entry.event.delta, MAX_CHARS), MAX_CHARS);
       return;
     }
-    this.rows.push({ key: entry.number, entries: [entry], text: cut(textOf(entry.event)) });
+    this.rows.push({ key: entry.number, entries: [entry], text: cut(textOf(entry.event), MAX_CHARS) });
   }
 }
-
-const cut = (text) => (text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}…` : text);
 
 /** Returns the member of an event that tells it from others of its type. */
 function textOf(event) {

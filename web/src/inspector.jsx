@@ -1,4 +1,4 @@
-// What happens behind the chat: events, state, runs, the page's tools, and what the agent can do.
+// What happens behind the chat, in tabs. The small ones are here: the state, and what the agent can do.
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 
@@ -13,6 +13,7 @@ import { UseAgent } from "./use-agent.jsx";
 const TABS = { events: Events, state: StateTab, runs: Runs, tools: Tools, request: RequestTab, capabilities: Capabilities, useAgent: UseAgent };
 /** The tabs of a recording. */
 const RECORDED = ["events", "state", "runs"];
+
 export function Inspector({ session }) {
   const [chosen, setTab] = useState("events");
   const id = useId();

@@ -58,7 +58,7 @@ export async function readRecording(file) {
   return { name: file.name, agent, startedAt, request, events, hasEnd };
 }
 
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const isTime = (value) => Number.isFinite(value) && value >= 0;
 
 const isHead = ({ agent, startedAt, request }) =>

@@ -3,9 +3,9 @@
 import { useState } from "preact/hooks";
 
 import { Button, JsonField } from "./parts.jsx";
+import { isObject } from "./recording.js";
 import { t } from "./texts.js";
 
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const isText = (value) => typeof value === "string";
 
 function demand(isRight, text) {

@@ -13,33 +13,25 @@ const MIN_WIDTH = 0.8;
 /** Digits of a cost. The currency is that of the server's configuration. */
 const COST_DIGITS = 3;
 
-/** Returns names and values: times, and what the run's model calls used. */
+/** Returns names and values: the times of a run, and what its model calls used. */
 function numbersOf(session, run) {
-  const { sentAt, firstEventAt, firstTextAt, endedAt, usage: reported } = session.recorder.runs.get(run.runId) ?? {};
+  const { sentAt, firstTextAt, endedAt, usage: reported } = session.recorder.runs.get(run.runId) ?? {};
   const usage = run.usage ?? reported ?? [];
   const sum = (member) => usage.reduce((total, counts) => total + (counts[member] ?? 0), 0);
   // The times of the page include the way to the server, as those of the first event and text do.
   const duration = endedAt >= sentAt ? endedAt - sentAt : new Date(run.endedAt) - new Date(run.startedAt);
   return [
     [t("duration"), duration >= 0 && seconds(duration)],
-    [t("firstEvent"), firstEventAt >= sentAt && seconds(firstEventAt - sentAt)],
     [t("firstText"), firstTextAt >= sentAt && seconds(firstTextAt - sentAt)],
     [t("tokens"), usage.length > 0 && t("tokensInOut", sum("inputTokens"), sum("outputTokens"))],
     [t("cost"), run.cost !== undefined && String(Number(run.cost.toPrecision(COST_DIGITS)))],
-    [t("events"), run.events],
   ].filter(([, value]) => value);
 }
 
 /** A line below the last message of a run that has ended. */
 export function Numbers({ session, runId }) {
   const run = session.thread?.runs?.find((run) => run.runId === runId) ?? { runId };
-  const left = [t("firstEvent"), t("events")];
-  const numbers = numbersOf(session, run).filter(([name]) => !left.includes(name));
-  return (
-    <small class="numbers">
-      {numbers.map(([name, value]) => <span>{name} {value}</span>)}
-    </small>
-  );
+  return <small class="numbers">{numbersOf(session, run).map(([name, value]) => <span>{name} {value}</span>)}</small>;
 }
 
 export function Runs({ session }) {
@@ -53,7 +45,10 @@ export function Runs({ session }) {
 }
 
 function Run({ session, run }) {
-  const { sentAt, request, endedAt } = session.recorder.runs.get(run.runId) ?? {};
+  const { sentAt, firstEventAt, request, endedAt } = session.recorder.runs.get(run.runId) ?? {};
+  const numbers = numbersOf(session, run);
+  if (firstEventAt >= sentAt) numbers.push([t("firstEvent"), seconds(firstEventAt - sentAt)]);
+  numbers.push([t("events"), run.events]);
   return (
     <li class="run">
       <header>
@@ -61,7 +56,7 @@ function Run({ session, run }) {
         <code title={run.runId}>{run.runId}</code>
         {run.detached && <span class="badge">{t("detached")}</span>}
       </header>
-      <dl>{numbersOf(session, run).map(([name, value]) => <><dt>{name}</dt><dd>{value}</dd></>)}</dl>
+      <dl>{numbers.map(([name, value]) => <><dt>{name}</dt><dd>{value}</dd></>)}</dl>
       {run.error && <p class="error"><code>{run.error.code}</code> {run.error.message}</p>}
       <Waterfall session={session} runId={run.runId} />
       <div class="buttons">

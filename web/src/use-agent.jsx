@@ -2,11 +2,15 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 
+import { dependencies } from "../../examples/web/package.json";
 import { BASE, curlCommand, readKey, request } from "./api.js";
 import { CopyButton } from "./parts.jsx";
 import { t } from "./texts.js";
 
 const GREETING = "Hello";
+
+/** Returns the command that installs packages in the versions with which the examples are tested. */
+const install = (...names) => `npm install ${names.map((name) => `${name}@${dependencies[name]}`).join(" ")}`;
 
 /** Returns names and lines. `copilotKit`: the path of CopilotKit's runtime, if the server has one. */
 function linesFor(name, copilotKit) {
@@ -17,7 +21,7 @@ function linesFor(name, copilotKit) {
   const quoted = JSON.stringify(name);
   return {
     curl: curlCommand({ url, body }),
-    HttpAgent: `// npm install @ag-ui/client@1.0.0
+    HttpAgent: `// ${install("@ag-ui/client")}
 import { HttpAgent } from "@ag-ui/client";
 
 const agent = new HttpAgent({ url: "${url}"${key.object ?? ""} });
@@ -25,7 +29,7 @@ agent.addMessage({ id: crypto.randomUUID(), role: "user", content: "${GREETING}"
 await agent.runAgent();
 console.log(agent.messages.at(-1).content);`,
     ...(copilotKit && {
-      CopilotKit: `// npm install @copilotkit/react-core@1.74.0 react@19 react-dom@19 zod@4
+      CopilotKit: `// ${install("@copilotkit/react-core", "react", "react-dom", "zod")}
 import { CopilotChat, CopilotKit } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
 
@@ -35,7 +39,7 @@ export const App = () => (
   </CopilotKit>
 );`,
     }),
-    "TanStack AI": `// npm install @tanstack/ai-react@0.27.3 react@19 react-dom@19
+    "TanStack AI": `// ${install("@tanstack/ai-react", "react", "react-dom")}
 import { fetchServerSentEvents, useChat } from "@tanstack/ai-react";
 
 const connection = fetchServerSentEvents("${url}"${key.second ?? ""});
