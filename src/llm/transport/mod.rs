@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// A request to a provider.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(in crate::llm) struct ProviderRequest {
     pub(in crate::llm) json: Value,
     /// The attachments that the request cannot contain. They are reported before the answer.
@@ -88,12 +88,13 @@ impl Transport {
     /// has the place in a trace that is passed on.
     pub(in crate::llm) fn stream<D: Decoder>(
         self: &Arc<Self>,
-        request: ProviderRequest,
+        request: &ProviderRequest,
         trace: CallTrace,
         decoder: impl Fn() -> D + Send + 'static,
     ) -> ModelStream {
         let ProviderRequest { json, skipped, url, headers: more } = request;
         let (transport, body) = (self.clone(), Bytes::from(json.to_string()));
+        let (skipped, url, more) = (skipped.clone(), url.clone(), more.clone());
         Box::pin(async_stream::stream! {
             let url = url.unwrap_or_else(|| transport.url.clone());
             for attachment in skipped {

@@ -339,14 +339,16 @@ async fn a_paused_answer_is_continued_as_one() {
     provider.answer(Answer::anthropic(&paused("s1", "one ")));
     provider.answer(Answer::anthropic(&paused("s2", "two ")));
     provider.answer(Answer::anthropic(&events("three")));
+    let video = PartSource::Data { value: "AA==".to_owned(), mime_type: "video/mp4".to_owned() };
     let request = ModelRequest {
-        turns: vec![user("hi")],
+        turns: vec![Turn::User(vec![ContentPart::Video(video.into())])],
         current: vec!["state".to_owned()],
         tools: Arc::new([tool("f")]),
         ..ModelRequest::default()
     };
     let (events, error) = ask(&with_search("claude-opus-4-6", &provider), request).await;
     assert!(error.is_none(), "{error:?}");
+    assert_eq!(events.iter().filter(|event| matches!(event, ModelEvent::Skipped(_))).count(), 1);
     let texts = events.iter().filter_map(|event| match event {
         ModelEvent::Delta { text, .. } => Some(text.as_str()),
         _ => None,

@@ -122,7 +122,7 @@ impl Model for Anthropic {
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
         match has_server_tools {
             true => paused::stream(self.transport.clone(), model, sent, request.trace),
-            false => self.transport.stream(sent, request.trace, move || MessageDecoder::new(&model)),
+            false => self.transport.stream(&sent, request.trace, move || MessageDecoder::new(&model)),
         }
     }
 

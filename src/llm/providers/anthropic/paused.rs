@@ -36,8 +36,7 @@ pub(super) fn stream(
                 let (model, paused) = (model.clone(), paused.clone());
                 move || MessageDecoder::new(&model).recording(paused.clone())
             };
-            let skipped = std::mem::take(&mut request.skipped);
-            let mut events = transport.stream(ProviderRequest { skipped, ..request.clone() }, trace.clone(), decoder);
+            let mut events = transport.stream(&request, trace.clone(), decoder);
             let (mut blocks, mut usage) = (0, TokenUsage::default());
             while let Some(event) = events.next().await {
                 let event = match event {
@@ -60,6 +59,7 @@ pub(super) fn stream(
                 yield Ok(ModelEvent::Stop(StopReason::Length));
                 return;
             }
+            request.skipped.clear();
             continue_with(&mut request.json, content);
             earlier.add(&usage);
             first_block += blocks;

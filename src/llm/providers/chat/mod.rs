@@ -82,7 +82,7 @@ impl Model for OpenAiChat {
         let is_thinking_off = self.options.thinking_of(request.thinking) == Some(Thinking::Off);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
         let profile = self.profile.clone();
-        self.transport.stream(body, request.trace, move || ChatDecoder::new(&model, &profile, is_thinking_off))
+        self.transport.stream(&body, request.trace, move || ChatDecoder::new(&model, &profile, is_thinking_off))
     }
 }
 

@@ -91,7 +91,7 @@ impl Model for Gemini {
         let mut body = request::body(&self.options, &request);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
         body.url = Some(self.url(&model));
-        self.transport.stream(body, request.trace, move || GeminiDecoder::new(&model))
+        self.transport.stream(&body, request.trace, move || GeminiDecoder::new(&model))
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -69,7 +69,7 @@ impl Model for OpenAiResponses {
     fn stream(&self, request: ModelRequest) -> ModelStream {
         let body = request::body(&self.options, &request);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
-        self.transport.stream(body, request.trace, move || ResponsesDecoder::new(&model))
+        self.transport.stream(&body, request.trace, move || ResponsesDecoder::new(&model))
     }
 
     fn warnings(&self) -> Vec<String> {
