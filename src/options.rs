@@ -2,8 +2,6 @@
 
 #[cfg(feature = "playground")]
 pub use crate::http::playground::PlaygroundOptions;
-#[cfg(feature = "llm")]
-pub use crate::observe::metrics::{ModelPrice, Prices};
 pub use crate::{
     base::InvalidOption,
     http::{
@@ -11,7 +9,7 @@ pub use crate::{
         dialects::{copilotkit::CopilotKitOptions, named_events::NamedEventOptions},
     },
     observe::{
-        metrics::MetricsOptions,
+        metrics::{MetricsOptions, ModelPrice, Prices},
         recordings::RecordOptions,
         telemetry::{TRACE_TARGET, TelemetryOptions},
     },

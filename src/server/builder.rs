@@ -5,20 +5,22 @@ use std::{fmt, sync::Arc, time::Duration};
 use indexmap::IndexMap;
 use smart_default::SmartDefault;
 
-use super::{configured::Configured, feature_options::FeatureOptions};
+use super::configured::Configured;
 #[cfg(feature = "jwt")]
 use crate::auth::Jwt;
 #[cfg(feature = "playground")]
 use crate::http::playground::PlaygroundOptions;
-#[cfg(feature = "llm")]
-use crate::observe::metrics::Prices;
 use crate::{
     agent::{Agent, IntoAgent},
     auth::{ApiKey, ApiKeys, Authenticator},
     http::dialects::copilotkit::CopilotKitOptions,
     http::dialects::named_events::NamedEventOptions,
     http::{AgentPath, Connections, HttpOptions},
-    observe::{metrics::MetricsOptions, recordings::RecordOptions, telemetry::TelemetryOptions},
+    observe::{
+        metrics::{MetricsOptions, Prices},
+        recordings::RecordOptions,
+        telemetry::TelemetryOptions,
+    },
     run::{PrincipalLimits, RunLimits, ThreadOptions},
     store::{IntoStore, MemoryStore, Store},
 };
@@ -64,7 +66,9 @@ pub struct Server {
     pub(super) http: HttpOptions,
     pub(super) copilotkit: CopilotKitOptions,
     pub(super) named_events: NamedEventOptions,
-    pub(super) features: FeatureOptions,
+    #[cfg(feature = "playground")]
+    pub(super) playground: PlaygroundOptions,
+    pub(super) prices: Prices,
     pub(super) connections: Connections,
     pub(super) metrics: MetricsOptions,
     pub(super) record: RecordOptions,
@@ -204,7 +208,7 @@ impl Server {
     /// [`serve_on`](Self::serve_on) serve it on loopback addresses without authentication, and a mounted server does not.
     #[cfg(feature = "playground")]
     pub fn playground(mut self, options: PlaygroundOptions) -> Self {
-        self.features.playground = options;
+        self.playground = options;
         self
     }
 
@@ -235,9 +239,8 @@ impl Server {
     }
 
     /// Sets the prices of models, for the cost in metrics and logs. A server with an invalid price does not start.
-    #[cfg(feature = "llm")]
     pub fn prices(mut self, prices: Prices) -> Self {
-        self.features.prices = prices;
+        self.prices = prices;
         self
     }
 

@@ -23,7 +23,6 @@ pub enum ServerError {
         problem: &'static str,
     },
     /// A model has a price that is negative or not a number.
-    #[cfg(feature = "llm")]
     #[error("prices.{0:?}: prices are numbers of at least 0")]
     Price(String),
     /// The folder of recordings cannot be used.

@@ -9,7 +9,6 @@ use super::{
         options::{build_auth, connections, http_options, limits, principal_limits, thread_options},
         store::open_store,
     },
-    feature_options::FeatureOptions,
 };
 use crate::{
     llm::Model,
@@ -90,7 +89,8 @@ impl Server {
             http: http_options(config),
             copilotkit: config.copilotkit.clone(),
             named_events: config.named_events.clone(),
-            features: FeatureOptions { playground: config.playground.clone(), prices: config.prices.clone() },
+            playground: config.playground.clone(),
+            prices: config.prices.clone(),
             connections: connections(&config.server),
             metrics: config.metrics.clone(),
             record: config.record.clone(),
@@ -140,7 +140,8 @@ mod tests {
                 &server.http,
                 &server.copilotkit,
                 &server.named_events,
-                &server.features,
+                &server.playground,
+                &server.prices,
                 &server.connections,
                 &server.metrics,
                 &server.record,

@@ -23,8 +23,8 @@ impl Server {
     #[cfg(feature = "playground")]
     fn playground_routes(&self, address: Option<SocketAddr>) -> Option<RouteSet> {
         let is_loopback = address.is_some_and(|address| address.ip().to_canonical().is_loopback());
-        if !self.features.playground.is_served(is_loopback && self.auth.is_disabled()) {
-            if address.is_some() && self.features.playground.enabled.is_none() {
+        if !self.playground.is_served(is_loopback && self.auth.is_disabled()) {
+            if address.is_some() && self.playground.enabled.is_none() {
                 let how = "[playground] enabled = true, AGUI_PLAYGROUND__ENABLED=true or Server::playground";
                 tracing::info!(
                     how,

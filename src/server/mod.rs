@@ -9,7 +9,6 @@ pub(crate) mod cli;
 #[cfg_attr(not(feature = "config"), path = "unconfigured.rs")]
 mod configured;
 mod error;
-mod feature_options;
 #[cfg(feature = "config")]
 mod from_config;
 mod further_routes;

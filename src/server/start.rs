@@ -99,6 +99,9 @@ impl Server {
         {
             return Err(ServerError::CopilotKitPrefix { prefix: self.copilotkit.prefix, problem });
         }
+        if let Some(model) = self.prices.find_invalid() {
+            return Err(ServerError::Price(model.to_owned()));
+        }
         let further = self.further_routes(address);
         let recordings = RecordingWriter::open(&self.record)
             .map_err(|error| ServerError::Record { dir: self.record.dir.clone().unwrap_or_default(), error })?;
@@ -112,7 +115,7 @@ impl Server {
             .limits(self.run_limits)
             .principal_limits(principal_limits)
             .max_concurrent(self.max_concurrent_runs)
-            .metrics(self.features.metrics()?)
+            .metrics(Metrics::new(self.prices))
             .record_content(self.telemetry.content)
             .recordings(recordings.clone());
         for (name, agent) in agents {

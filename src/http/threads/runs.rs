@@ -11,7 +11,7 @@ use crate::{
         accept::extract::{OwnThreads, Path},
         error::ApiError,
     },
-    observe::metrics::Metrics,
+    observe::metrics::Prices,
     protocol::{RunId, TokenUsage},
     store::{RunFailure, RunRecord, RunStatus},
     threads::CancelOutcome,
@@ -90,9 +90,9 @@ fn cancellation_status() -> ObjectBuilder {
 }
 
 impl RunJson {
-    pub(super) fn new(run: RunRecord, metrics: &Metrics) -> Self {
+    pub(super) fn new(run: RunRecord, prices: &Prices) -> Self {
         Self {
-            cost: metrics.cost(&run.usage),
+            cost: prices.cost_of_run(&run.usage),
             run_id: run.id,
             agent: run.agent,
             status: run.status,

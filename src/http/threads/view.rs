@@ -81,6 +81,6 @@ pub(crate) async fn read_thread(
         version: thread.version,
         created_at: time(thread.created_at),
         updated_at: time(thread.updated_at),
-        runs: view.runs.into_iter().map(|run| RunJson::new(run, app.runs().metrics())).collect(),
+        runs: view.runs.into_iter().map(|run| RunJson::new(run, &app.runs().metrics().prices)).collect(),
     })
 }

@@ -12,7 +12,6 @@ mod labels;
 #[cfg(feature = "llm")]
 mod models;
 mod options;
-#[cfg(feature = "llm")]
 mod prices;
 mod runs;
 mod server;
@@ -25,8 +24,6 @@ use std::{fmt, ops::Deref, sync::Arc};
 
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
 
-use crate::protocol::TokenUsage;
-
 pub(crate) use http::ConnectionEnd;
 pub(crate) use labels::ERROR_CODES;
 #[cfg(feature = "llm")]
@@ -34,7 +31,6 @@ pub(crate) use labels::OTHER;
 #[cfg(feature = "llm")]
 pub(crate) use models::{ModelCall, ModelCallOutcome};
 pub use options::MetricsOptions;
-#[cfg(feature = "llm")]
 pub use prices::{ModelPrice, Prices};
 pub(crate) use runs::CountedRunEnd;
 pub(crate) use text::TextFormat;
@@ -55,7 +51,6 @@ pub(crate) struct Areas {
     pub(crate) store: store::StoreMetrics,
     pub(crate) http: http::HttpMetrics,
     pub(crate) server: server::ServerMetrics,
-    #[cfg(feature = "llm")]
     pub(crate) prices: Prices,
 }
 
@@ -77,7 +72,6 @@ impl Drop for GaugeCount {
 }
 
 impl Metrics {
-    #[cfg(feature = "llm")]
     pub(crate) fn new(prices: Prices) -> Self {
         Self(Arc::new(Areas { prices, ..Areas::default() }))
     }
@@ -91,19 +85,6 @@ impl Metrics {
         self.http.register(&mut registry);
         self.server.register(&mut registry);
         text::encode(&registry, format)
-    }
-
-    /// Returns the cost of a run's tokens; `None` if one of its models has no price.
-    #[cfg(feature = "llm")]
-    pub(crate) fn cost(&self, usage: &[TokenUsage]) -> Option<f64> {
-        let costs = usage.iter().map(|usage| self.prices.cost(usage.model.as_deref()?, usage));
-        costs.sum::<Option<f64>>().filter(|_| !usage.is_empty())
-    }
-
-    #[cfg(not(feature = "llm"))]
-    #[expect(clippy::unused_self, reason = "with the feature `llm`, it has prices")]
-    pub(crate) fn cost(&self, _: &[TokenUsage]) -> Option<f64> {
-        None
     }
 
     #[cfg(feature = "llm")]

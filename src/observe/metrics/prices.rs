@@ -63,6 +63,12 @@ impl Prices {
         self.0.get(model).map(|price| price.cost(usage))
     }
 
+    /// Returns the cost of a run; `None` if it has used no tokens, or those of a model without a price.
+    pub(crate) fn cost_of_run(&self, usage: &[TokenUsage]) -> Option<f64> {
+        let costs = usage.iter().map(|usage| self.cost(usage.model.as_deref()?, usage));
+        costs.sum::<Option<f64>>().filter(|_| !usage.is_empty())
+    }
+
     /// Returns a model with a price that is negative or not a number. A server with such prices does not start.
     pub fn find_invalid(&self) -> Option<&str> {
         self.0.iter().find(|(_, price)| !price.is_valid()).map(|(model, _)| model.as_str())

@@ -87,3 +87,19 @@ fn providers_of_one_model_are_bounded() {
     assert_eq!(series.count(), labels::MAX_NAMES + 1);
     assert!(text.contains("agui_model_calls_total{provider=\"other\",model=\"other\""), "{text}");
 }
+
+#[test]
+fn a_run_has_a_cost_if_all_its_models_have_a_price() {
+    let prices: Prices = [("m".to_owned(), ModelPrice::new(2.0, 4.0)), ("free".to_owned(), ModelPrice::new(0.0, 0.0))]
+        .into_iter()
+        .collect();
+    let of = |model: &str| crate::protocol::TokenUsage {
+        model: Some(model.to_owned()),
+        input_tokens: Some(1_000_000),
+        output_tokens: Some(500_000),
+        ..Default::default()
+    };
+    assert_eq!(prices.cost_of_run(&[of("m"), of("free"), of("m")]), Some(8.0));
+    assert_eq!(prices.cost_of_run(&[of("m"), of("other")]), None);
+    assert_eq!(prices.cost_of_run(&[]), None);
+}
