@@ -238,7 +238,7 @@ impl Server {
         self
     }
 
-    /// Sets the prices of models, for the cost in metrics and logs. A server with an invalid price does not start.
+    /// Sets the prices of models, for the cost in metrics, logs and runs. A server with an invalid price does not start.
     pub fn prices(mut self, prices: Prices) -> Self {
         self.prices = prices;
         self

@@ -95,7 +95,7 @@ pub(crate) struct Config {
     pub(crate) metrics: MetricsOptions,
     /// Recordings of runs, as files.
     pub(crate) record: RecordOptions,
-    /// The prices of models, by the name in an agent's `model`, for the cost in metrics and logs. None are built in.
+    /// The prices of models, by the name in an agent's `model`, for the cost in metrics, logs and runs. None are built in.
     pub(crate) prices: Prices,
     /// What is known of models and of servers with chat completions.
     pub(crate) models: ModelsConfig,
