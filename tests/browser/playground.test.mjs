@@ -42,7 +42,7 @@ test("an answer is shown with its tool call, its events and its run", async () =
   assert.ok(types.includes("TOOL_CALL_RESULT"), types.join());
   await tab(page, "Runs");
   const run = page.locator(".run");
-  assert.match(await run.innerText(), /finished[^]*Duration\n[\d.]+ m?s\nFirst event\n[\d.]+ m?s\nFirst text\n[\d.]+ m?s\nEvents\n12/);
+  assert.match(await run.innerText(), /finished[^]*Duration\n[\d.]+ m?s\nFirst text\n[\d.]+ m?s\nFirst event\n[\d.]+ m?s\nEvents\n12/);
 });
 
 test("events and messages lead to each other", async () => {
@@ -623,7 +623,7 @@ test("a recording is shown like a run, played at its pace or at once, and nothin
   await tab(page, "State");
   await page.getByRole("tabpanel").getByText("b: 2").waitFor();
   await tab(page, "Runs");
-  assert.match(await page.locator(".run").innerText(), /finished[^]*Duration\n3600\.0 s\nFirst event\n0 ms\nFirst text\n20 ms\nEvents\n5/);
+  assert.match(await page.locator(".run").innerText(), /finished[^]*Duration\n3600\.0 s\nFirst text\n20 ms\nFirst event\n0 ms\nEvents\n5/);
   assert.equal(await page.getByRole("tab", { name: "Tools" }).count(), 0);
 
   const beginning = chat(page).getByText("I am", { exact: true });
