@@ -159,7 +159,12 @@ impl NamedEventEncoder {
     }
 
     /// The guide's clients append all texts of a run, so an empty line comes before the first text of a further message.
+    ///
+    /// An empty text, which an agent's `rawEvent` may come with, is no message to them.
     fn text(&mut self, id: &MessageId, text: &str, out: &mut Vec<u8>) {
+        if text.is_empty() {
+            return;
+        }
         out.extend_from_slice(b"event: message\ndata: {\"content\":");
         if self.current_message.as_ref() == Some(id) {
             write_string(text, out);
@@ -289,6 +294,7 @@ mod tests {
         let frames = encoded(vec![
             serde_json::from_value(started).unwrap(),
             TextMessageStart::new("a").into(),
+            TextMessageContent::new("a", "").into(),
             Event::from(TextMessageStart::new("b")).attributed_to(Some("s".into())),
             named.into(),
             // The three messages are open at the same time.

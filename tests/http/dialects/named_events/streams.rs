@@ -1,6 +1,6 @@
 //! The guide's clients can read every stream of every agent, and lose no text, arguments or reasoning.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use agui_server::{
     internal::Encoder,
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     Frame, frames, said,
-    support::streams::{Script, nonsense, play},
+    support::streams::{Script, play, script},
 };
 
 fn encoded(script: &Script, events: &[Event]) -> String {
@@ -58,15 +58,22 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn the_guides_clients_can_read_every_stream(script in nonsense()) {
+    fn the_guides_clients_can_read_every_stream(script in script()) {
         let events = play(&script);
         let frames = frames(&encoded(&script, &events));
         let mut handler = AguiEventHandler::default();
         frames.iter().for_each(|frame| handler.handle(frame));
         let (mut text, mut args, mut reasoning) = (String::new(), 0, 0);
+        let mut silent = HashSet::new();
         for event in &events {
             match event {
-                Event::TextMessageContent(e) => text.push_str(&e.delta),
+                Event::TextMessageStart(e) => drop(silent.insert(&e.message_id)),
+                Event::TextMessageContent(e) if !e.delta.is_empty() => {
+                    // An empty line comes before the first text of a further message.
+                    let is_further = silent.remove(&e.message_id) && !text.is_empty();
+                    text.push_str(if is_further { "\n\n" } else { "" });
+                    text.push_str(&e.delta);
+                }
                 Event::ToolCallArgs(e) => args += e.delta.len(),
                 Event::ReasoningMessageContent(e) => reasoning += e.delta.len(),
                 _ => {}
