@@ -18,7 +18,7 @@ use crate::{
     auth::{Authenticator, Principal},
     base::memory_budget::MemoryBudget,
     protocol::ThreadId,
-    run::{AgentEntry, OwnerLimit, OwnerPermit, RunMemoryBudget, Runs, owner_of},
+    run::{AgentEntry, OwnerLimit, OwnerPermit, Runs, owner_of},
     threads::Threads,
 };
 
@@ -54,7 +54,6 @@ struct AppInner {
     routes: RouteList,
     dependencies: Dependencies,
     body_budget: MemoryBudget<Principal>,
-    run_memory: Arc<RunMemoryBudget>,
     answer_budget: AnswerBudget,
     streams: Arc<OwnerLimit>,
     store_probe: StoreProbe,
@@ -72,7 +71,6 @@ impl App {
     ) -> Self {
         let has_shares = !auth.has_one_principal();
         let body_budget = MemoryBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares);
-        let run_memory = RunMemoryBudget::new(options.max_run_memory_bytes, options.max_body_bytes, has_shares);
         let max_thread_bytes = runs.thread_runs().map_or(0, |threads| threads.options.max_bytes);
         let answer_budget = AnswerBudget::new(options.max_answer_bytes_in_flight, max_thread_bytes, has_shares);
         let streams = runs.owner_limit(options.max_streams);
@@ -86,7 +84,6 @@ impl App {
             routes,
             dependencies,
             body_budget,
-            run_memory: Arc::new(run_memory),
             answer_budget,
             streams,
             store_probe,
@@ -130,10 +127,6 @@ impl App {
 
     pub(crate) fn body_budget(&self) -> &MemoryBudget<Principal> {
         &self.0.body_budget
-    }
-
-    pub(crate) fn run_memory(&self) -> &Arc<RunMemoryBudget> {
-        &self.0.run_memory
     }
 
     /// Waits until an answer with messages of a thread has room.

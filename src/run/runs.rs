@@ -15,6 +15,7 @@ use super::{
     options::ThreadOptions,
     thread_runs::{ThreadRuns, owner_of},
     turn::{
+        memory::RunMemoryBudget,
         owner_limit::OwnerLimit,
         quota::{PrincipalLimits, Quota},
         slot::Slot,
@@ -40,6 +41,7 @@ pub(crate) struct Runs {
     slots: Arc<Semaphore>,
     principal_limits: PrincipalLimits,
     pub(super) quota: Quota,
+    memory: Arc<RunMemoryBudget>,
     pub(super) live: Arc<LiveRuns>,
     pub(super) threads: Option<Arc<ThreadRuns>>,
     pub(super) accept_instructions: bool,
@@ -54,6 +56,7 @@ pub(crate) struct RunsBuilder {
     agents: AgentRegistry,
     limits: RunLimits,
     principal_limits: PrincipalLimits,
+    memory: RunMemoryBudget,
     max_concurrent: usize,
     accept_instructions: bool,
     metrics: Metrics,
@@ -89,6 +92,12 @@ impl RunsBuilder {
     /// Sets the limits of each principal. They have no effect on a server without authentication.
     pub(crate) fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
         self.principal_limits = limits;
+        self
+    }
+
+    /// Sets the memory that runs may use together; without a limit by default.
+    pub(crate) fn memory(mut self, budget: RunMemoryBudget) -> Self {
+        self.memory = budget;
         self
     }
 
@@ -147,6 +156,7 @@ impl RunsBuilder {
                 self.max_concurrent,
                 threads.as_ref().map_or(0, |threads| threads.options.max_detached),
             ),
+            memory: Arc::new(self.memory),
             live: Arc::default(),
             threads,
             accept_instructions: self.accept_instructions,
@@ -186,6 +196,7 @@ impl Runs {
             agents: AgentRegistry::default(),
             limits: RunLimits::default(),
             principal_limits: PrincipalLimits::default(),
+            memory: RunMemoryBudget::new(usize::MAX, 0, false),
             max_concurrent: usize::MAX,
             accept_instructions: true,
             metrics: Metrics::default(),
@@ -237,6 +248,10 @@ impl Runs {
     /// runs on a server without authentication. Returns `None` during shutdown.
     pub(crate) fn debug_events(&self, principal: Option<&Principal>) -> Option<DebugEvents> {
         self.live.debug.readers.subscribe(owner_of(principal)).map(|events| DebugEvents { events })
+    }
+
+    pub(crate) fn memory(&self) -> &Arc<RunMemoryBudget> {
+        &self.memory
     }
 
     /// Creates a limit of `max` in all, of which a principal has at most its `share_percent`.

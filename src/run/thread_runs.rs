@@ -90,7 +90,7 @@ impl ThreadRuns {
     }
 
     /// Takes a lost run over, and goes on with it or closes it. Returns `false` if the run could go on, but this server is
-    /// at its limit of runs.
+    /// at a limit.
     pub(crate) async fn recover(self: &Arc<Self>, lost: LostRun) -> Result<bool, StoreError> {
         match self.recover_run.get() {
             Some(recover) => recover(self.clone(), lost).await,

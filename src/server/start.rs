@@ -10,7 +10,7 @@ use super::{Server, ServerError, ServerHandle, configured::BuiltAgents, shutdown
 use crate::{
     http::{self, Connections, Routers},
     observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs},
-    run::{Runs, RunsBuilder, ThreadOptions},
+    run::{RunMemoryBudget, Runs, RunsBuilder, ThreadOptions},
     store::Store,
     threads::Threads,
 };
@@ -108,12 +108,15 @@ impl Server {
         let BuiltAgents { agents, tools, warnings } = self.configured.build(&self.agents)?;
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let mut principal_limits = self.principal_limits;
-        if self.auth.has_one_principal() {
+        let has_shares = !self.auth.has_one_principal();
+        if !has_shares {
             principal_limits.share_percent = 100;
         }
+        let memory = RunMemoryBudget::new(self.http.max_run_memory_bytes, self.http.max_body_bytes, has_shares);
         let mut runs = Runs::builder()
             .limits(self.run_limits)
             .principal_limits(principal_limits)
+            .memory(memory)
             .max_concurrent(self.max_concurrent_runs)
             .metrics(Metrics::new(self.prices))
             .record_content(self.telemetry.content)

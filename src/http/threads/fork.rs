@@ -56,7 +56,7 @@ pub(crate) async fn fork_thread(
     let new_id = input.thread_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
     let thread = ThreadId::from(thread);
     let bytes = threads.thread(owner.as_ref(), &thread).await?.bytes;
-    let _memory = app.run_memory().copy(owner.as_ref(), bytes).await?;
+    let _memory = app.runs().memory().copy(owner.as_ref(), bytes).await?;
     let copy = threads.fork(owner.as_ref(), &thread, new_id, input.message_id.as_ref()).await?;
     Ok((StatusCode::CREATED, Json(copy.into_summary().into())))
 }

@@ -174,7 +174,7 @@ pub(crate) async fn import_thread(
     let body = read_body::read(&app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
     let _slot = app.runs().reserve(owner.as_ref())?;
-    let _memory = app.run_memory().request(owner.as_ref(), size).await?;
+    let _memory = app.runs().memory().request(owner.as_ref(), size).await?;
     let json = decode_value(&body)?;
     drop(body);
     let export: ExportJson = serde_json::from_value(json).map_err(|error| {

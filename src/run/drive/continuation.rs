@@ -5,6 +5,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use futures::FutureExt as _;
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -20,10 +21,11 @@ use crate::run::{
     request::RunCaller,
     runs::Runs,
     thread_runs::ThreadRuns,
-    turn::{active::ActiveRun, slot::Slot},
+    turn::{active::ActiveRun, memory::RequestSize, slot::Slot},
 };
 use crate::{
     agent::{Continuation, Principal, RunJournal},
+    base::json_values::count_values,
     protocol::{
         Event, Message, MessageId,
         event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot, ToolCallResult},
@@ -54,13 +56,13 @@ enum Continuable {
     Yes(Box<ContinuableRun>),
     /// Its agent cannot, or what it was given is not stored.
     No,
-    /// The server is at its limit of runs.
+    /// The server is at its limit of runs, or of their memory.
     NotNow,
 }
 
 impl Runs {
     /// Takes a lost run over, and goes on with it or closes it. Returns `false` if the run could go on, but this server is
-    /// at its limit of runs.
+    /// at a limit.
     pub(crate) async fn recover(&self, threads: &Arc<ThreadRuns>, lost: &LostRun) -> Result<bool, StoreError> {
         let LostRun { key, run_id, lease } = lost;
         let continuable = self.continuable(threads, lost).await?;
@@ -68,7 +70,7 @@ impl Runs {
             return Ok(false);
         }
         if matches!(continuable, Continuable::NotNow) {
-            tracing::warn!(thread = ?key.id, run = ?run_id, "a lost run waits: the server is at its limit of runs");
+            tracing::warn!(thread = ?key.id, run = ?run_id, "a lost run waits: the server is at its limit of runs, or of their memory");
             return Ok(false);
         }
         let now = now();
@@ -91,7 +93,7 @@ impl Runs {
         recovered.map(|()| true)
     }
 
-    /// Takes a slot for a lost run before its lease is taken.
+    /// Takes a slot and memory for a lost run before its lease is taken. Waits for neither: leases are renewed meanwhile.
     async fn continuable(&self, threads: &ThreadRuns, lost: &LostRun) -> Result<Continuable, StoreError> {
         let LostRun { key, run_id, lease } = lost;
         let record = threads.store.call("run", |store| store.run(&key.owner, lease.thread, run_id)).await?;
@@ -117,7 +119,15 @@ impl Runs {
         if self.quota.admit_detached(slot.share.as_mut()).is_err() {
             return Ok(Continuable::NotNow);
         }
-        let request_bytes = start.request.len() as u64;
+        let size = RequestSize { body_bytes: start.request.len(), values: count_values(start.request.as_bytes()) };
+        let request_bytes = size.body_bytes as u64;
+        let thread = threads.size(key).await?.unwrap_or_default();
+        let memory = async {
+            let memory = self.memory().request(principal.as_ref(), size).await?;
+            memory.unread_thread(thread).await.map(|()| memory)
+        };
+        let Some(Ok(memory)) = memory.now_or_never() else { return Ok(Continuable::NotNow) };
+        slot.memory = Some(memory);
         Ok(Continuable::Yes(Box::new(ContinuableRun { record, request, request_bytes, principal, agent, slot })))
     }
 
@@ -130,6 +140,9 @@ impl Runs {
         run: ContinuableRun,
     ) -> Result<(), StoreError> {
         let Some(thread) = threads.load(key).await? else { return Ok(()) };
+        if let Some(memory) = &run.slot.memory {
+            memory.read_thread(thread.memory_bytes());
+        }
         let mut replay = LogReplay::read(threads, key, &run.record, &thread).await?;
         let cause = if replay.is_handed_over { "handed_over" } else { "server_lost" };
         let backoff = match replay.is_handed_over {

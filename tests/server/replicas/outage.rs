@@ -88,7 +88,7 @@ async fn a_run_does_not_stay_open_after_an_outage_longer_than_the_lease() {
     poll_until("a run on the thread is admitted", async || (a.post(&next).await.status() == 200).then_some(())).await;
 }
 
-/// `AGUI_TEST_STOPS=50` is the measurement that CHANGELOG.md reports.
+/// `AGUI_TEST_STOPS` sets another number of stops.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_finished_run_is_lost_when_postgres_stops_at_once() {
     let Some(postgres) = Postgres::launch() else { return };
