@@ -164,6 +164,10 @@ impl Ledger {
             }
         }
         for message in &event.messages {
+            // The official client keeps one owner for a span and a reasoning message of the same id.
+            if let (Role::Reasoning, Some((owner, _))) = (message.role(), self.spans.get_mut(message.id())) {
+                *owner = message.subagent_run_id().cloned();
+            }
             self.messages.restate(message);
             self.calls.restate(message, false);
         }

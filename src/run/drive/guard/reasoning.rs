@@ -72,7 +72,7 @@ impl Guard {
     /// owner is sent with it, because not every client looks at the span.
     fn reasoning_owner(&self, event: EventType, id: &MessageId, subagent: &Owner) -> Result<Owner, Violation> {
         let span = self.reasoning_spans.get(id).map(|span| span.owner.clone());
-        let message = || self.known(id).filter(|known| known.is_attributed && known.role == Role::Reasoning);
+        let message = || self.known(id).filter(|known| known.role == Role::Reasoning);
         match span.or_else(|| message().map(|known| known.owner)) {
             Some(owner) => check_owner(event, MESSAGE, id, &owner, subagent).map(|()| owner),
             None => Ok(subagent.clone()),
@@ -100,5 +100,20 @@ impl Guard {
             )?;
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Message, RunAgentInput, SubagentRunId};
+
+    #[test]
+    fn reasoning_with_the_id_of_an_earlier_message_belongs_to_its_owner() {
+        let earlier: Message = serde_json::from_str(r#"{"role":"reasoning","id":"a","content":""}"#).unwrap();
+        let mut guard = Guard::new(&RunAgentInput::new("t", "r", vec![earlier]));
+        let start = |owner: Option<SubagentRunId>| Event::from(ReasoningStart::new("a")).attributed_to(owner);
+        guard.admit(start(Some("s".into())), &mut Vec::new()).unwrap_err();
+        guard.admit(start(None), &mut Vec::new()).unwrap();
     }
 }
