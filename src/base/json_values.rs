@@ -1,32 +1,40 @@
 //! The number of values in a JSON text.
 
-use memchr::memchr2;
+/// Of a text with fewer such bytes, those in its strings are counted too: so much memory is not worth telling them apart.
+const FEW: usize = 16_384;
 
-/// Counts the text and what comes after each `[`, `{` and `,` outside of strings: an empty array counts as two.
+/// Counts the text and what comes after each `[`, `{` and `,`: an empty array counts as two. Those in strings count only
+/// if there are few.
 pub(crate) fn count_values(json: &[u8]) -> usize {
-    let (mut values, mut at) = (1, 0);
-    while let Some(byte) = json.get(at) {
-        at += 1;
+    match 1 + count_marks(json) {
+        few if few <= FEW => few,
+        _ => count_outside_of_strings(json),
+    }
+}
+
+/// Counts the marks in pieces whose number fits into a byte, so that the compiler counts 16 bytes at once: a history of
+/// 1,000 messages and 238 kB takes 17 µs, and takes 250 µs byte by byte.
+fn count_marks(json: &[u8]) -> usize {
+    let count = |piece: &[u8]| piece.iter().fold(0, |count, byte| count + u8::from(is_mark(*byte)));
+    json.chunks(usize::from(u8::MAX)).map(|piece| usize::from(count(piece))).sum()
+}
+
+fn is_mark(byte: u8) -> bool {
+    // The two brackets differ in this bit.
+    byte == b',' || byte | 0x20 == b'{'
+}
+
+fn count_outside_of_strings(json: &[u8]) -> usize {
+    let (mut values, mut in_string, mut bytes) = (1, false, json.iter());
+    while let Some(byte) = bytes.next() {
         match byte {
-            b'[' | b'{' | b',' => values += 1,
-            b'"' => at = end_of_string(json, at),
+            b'\\' if in_string => _ = bytes.next(),
+            b'"' => in_string = !in_string,
+            byte if !in_string && is_mark(*byte) => values += 1,
             _ => {}
         }
     }
     values
-}
-
-/// Returns where the string ends whose first character is at `at`. A history is mostly strings: with `memchr`, one of 1,000
-/// messages and 238 kB takes 55 µs, and took 250 µs byte by byte.
-fn end_of_string(json: &[u8], mut at: usize) -> usize {
-    while let Some(length) = memchr2(b'"', b'\\', json.get(at..).unwrap_or_default()) {
-        at += length + 1;
-        if json[at - 1] == b'"' {
-            return at;
-        }
-        at += 1;
-    }
-    json.len()
 }
 
 #[cfg(test)]
@@ -36,7 +44,14 @@ mod tests {
     #[test]
     fn values_are_counted_outside_of_strings() {
         let counted = [r#"{}"#, r#"{"a":1,"b":[2,3]}"#, r#"["[,{","\",[,{",1]"#, r#"["\"#]
-            .map(|json| count_values(json.as_bytes()));
+            .map(|json| count_outside_of_strings(json.as_bytes()));
         assert_eq!(counted, [2, 5, 4, 2]);
+    }
+
+    #[test]
+    fn of_few_values_those_in_strings_count_too() {
+        let text = |marks: usize| format!("[\"{}\"]", ",".repeat(marks));
+        assert_eq!(count_values(text(FEW - 2).as_bytes()), FEW);
+        assert_eq!(count_values(text(FEW - 1).as_bytes()), 2);
     }
 }
