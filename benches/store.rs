@@ -8,11 +8,11 @@
 use std::{fs, sync::Arc, time::Instant};
 
 use agui_server::{
+    internal::now,
     protocol::Message,
     store::{
         BeginOutcome, CopiedMessage, CopiedRun, EventBatch, Lease, MessageQuery, NewRun, PostgresStore, RunEnd,
         RunRecord, RunStatus, SqliteStore, Store, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadVersion,
-        now,
     },
 };
 

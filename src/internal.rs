@@ -12,10 +12,12 @@ pub use crate::tools::http::{HttpMethod, HttpTool, HttpToolOptions};
 #[cfg(feature = "upstream")]
 pub use crate::upstream::{client, direct_client, events};
 pub use crate::{
+    http::dialects::named_events::encoder::NamedEventEncoder,
     protocol::{
         decode::{DecodeError, Decoded, decode},
         encode::{Encoder, Proto, Sse, StreamVersion},
         patch::{AppliedPatch, PatchError, apply, is_pointer},
     },
     run::{Guard, Run, Transcript},
+    store::model::now,
 };

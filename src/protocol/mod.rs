@@ -36,10 +36,10 @@ pub use message::{
 };
 pub use messages::Messages;
 pub use metadata::Metadata;
-pub use patch::{JsonPatch, PatchKind, PatchOperation};
+pub(crate) use patch::JsonPatch;
+pub use patch::{PatchKind, PatchOperation};
 pub use usage::TokenUsage;
-pub use version::PROTOCOL_VERSION;
-pub(crate) use version::{VersionSupport, classify_version};
+pub(crate) use version::{PROTOCOL_VERSION, VersionSupport, classify_version};
 
 use serde_json::Value;
 

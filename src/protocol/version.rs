@@ -2,7 +2,7 @@
 
 /// The AG-UI version that this server speaks. `RUN_STARTED` declares it, except in a stream that is written in 1.0 for a
 /// client that declares 1.0: by the specification's versioning page, a declaration names what the stream speaks.
-pub const PROTOCOL_VERSION: &str = "1.1";
+pub(crate) const PROTOCOL_VERSION: &str = "1.1";
 const MINOR: u32 = 1;
 
 /// The result of [`classify_version`].

@@ -18,7 +18,7 @@ pub enum StoreError {
 }
 
 /// The result of an operation on a store.
-pub type StoreResult<T> = Result<T, StoreError>;
+pub(crate) type StoreResult<T> = Result<T, StoreError>;
 
 impl StoreError {
     /// Returns whether the same call may succeed later.

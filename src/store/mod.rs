@@ -15,7 +15,7 @@ pub mod contract;
 mod error;
 mod json_len;
 mod memory;
-mod model;
+pub(crate) mod model;
 mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -39,15 +39,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use content::{CopiedMessage, CopiedRun, ThreadContent};
-pub use error::{OpenError, StoreError, StoreResult};
+pub(crate) use error::StoreResult;
+pub use error::{OpenError, StoreError};
 pub(crate) use json_len::json_len;
 pub use memory::MemoryStore;
-pub(crate) use model::branch_of;
 pub use model::{
     CancelRequest, EndState, EndedRun, Feedback, HeldLease, Lease, LostRun, MessageNode, MessageOrigin, Millis,
     RunFailure, RunRecord, RunStart, RunStatus, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadSummary,
-    ThreadVersion, ThreadView, now,
+    ThreadVersion, ThreadView,
 };
+pub(crate) use model::{branch_of, now};
 pub use pages::{EventPage, MessagePage, MessageQuery, ThreadPage};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;

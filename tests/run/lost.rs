@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use agui_server::{
     Server,
     agent::{EventStream, RunContext, builtin::Echo, emit::TextMessage, events},
+    internal::now,
     protocol::{Event, Message, RunAgentInput, event::RunStarted},
-    store::{BeginOutcome, EventBatch, Lease, MemoryStore, NewRun, Store, ThreadKey, now},
+    store::{BeginOutcome, EventBatch, Lease, MemoryStore, NewRun, Store, ThreadKey},
 };
 use serde_json::Value;
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use agui_server::{
     Server,
     agent::builtin::Echo,
-    store::{MemoryStore, Retention, Store as _, now},
+    internal::now,
+    store::{MemoryStore, Retention, Store as _},
 };
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::JsonObject;
 
 /// Operations that are applied in order, all or none.
-pub type JsonPatch = Vec<PatchOperation>;
+pub(crate) type JsonPatch = Vec<PatchOperation>;
 
 /// One operation of a patch.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]

@@ -28,14 +28,14 @@ pub(crate) enum Stop {
 
 /// Cancels a run from any task.
 #[derive(Debug, Default)]
-pub struct RunControl {
+pub(crate) struct RunControl {
     stop: AtomicU8,
     waker: AtomicWaker,
 }
 
 impl RunControl {
     /// Cancels the run, which then ends with the outcome `cancelled`. Has no effect on a run that has ended.
-    pub fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.stop(Stop::Cancel);
     }
 

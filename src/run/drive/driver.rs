@@ -142,7 +142,7 @@ impl Run {
     }
 
     /// Returns the control that cancels the run from another task.
-    pub fn control(&self) -> Arc<RunControl> {
+    pub(crate) fn control(&self) -> Arc<RunControl> {
         self.control.clone()
     }
 

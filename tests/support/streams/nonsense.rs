@@ -1,9 +1,9 @@
 //! Random inputs, and random events with random content.
 
 use agui_server::protocol::{
-    AssistantMessage, ContentPart, DeveloperMessage, Event, EventType, Interrupt, JsonPatch, Message, MessageContent,
-    PartSource, PatchKind, PatchOperation, ReasoningMessage, ResumeEntry, ResumeStatus, RunAgentInput, SystemMessage,
-    TokenUsage, ToolCall, ToolDefinition, ToolMessage, UserMessage, event::*,
+    AssistantMessage, ContentPart, DeveloperMessage, Event, EventType, Interrupt, Message, MessageContent, PartSource,
+    PatchKind, PatchOperation, ReasoningMessage, ResumeEntry, ResumeStatus, RunAgentInput, SystemMessage, TokenUsage,
+    ToolCall, ToolDefinition, ToolMessage, UserMessage, event::*,
 };
 use serde_json::Value;
 
@@ -258,7 +258,7 @@ fn run_finished(dice: &mut Dice<'_>) -> Event {
 }
 
 /// Returns a patch, which may not apply or may have invalid JSON Pointers.
-fn patch(dice: &mut Dice<'_>) -> JsonPatch {
+fn patch(dice: &mut Dice<'_>) -> Vec<PatchOperation> {
     (0..dice.below(4)).map(|_| operation(dice)).collect()
 }
 

@@ -9,7 +9,7 @@ mod answers;
 pub mod client;
 mod content;
 mod decision;
-mod encoder;
+pub(crate) mod encoder;
 mod endpoints;
 mod error;
 mod frame;
@@ -22,7 +22,7 @@ mod schema;
 
 pub use content::{AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock};
 pub use decision::{HitlDecision, HitlDecisionType};
-pub use encoder::NamedEventEncoder;
+pub(crate) use encoder::NamedEventEncoder;
 pub(crate) use endpoints::route_set;
 pub use error::InvalidRequest;
 pub use frame::make_event;

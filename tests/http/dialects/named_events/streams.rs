@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use agui_server::{
-    internal::Encoder,
-    named_events::{NamedEventEncoder, client::ToolCallState},
+    internal::{Encoder, NamedEventEncoder},
+    named_events::client::ToolCallState,
     protocol::Event,
 };
 use proptest::prelude::*;
