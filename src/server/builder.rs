@@ -85,8 +85,7 @@ impl Server {
     }
 
     /// Serves an agent, which is an async function or an [`Agent`], under a name, in place of a configured one of that name.
-    /// The first agent of a server is the
-    /// default one, behind `/send-message`, unless the configuration names another.
+    /// The first agent of a server is the default one, behind `/send-message`, unless the configuration names another.
     pub fn agent<K>(mut self, name: &str, agent: impl IntoAgent<K>) -> Self {
         self.configured.remove_demo();
         self.agents.insert(name.to_owned(), agent.into_agent());
