@@ -19,7 +19,7 @@ pub enum StreamVersion {
     Legacy,
     /// 1.0.
     V1_0,
-    /// [`PROTOCOL_VERSION`](crate::protocol::PROTOCOL_VERSION).
+    /// 1.1.
     #[default]
     Current,
 }

@@ -92,7 +92,7 @@ impl Load {
                 stored.insert(thread, ids);
             }
             if !messages.iter().all(|id| stored[thread].contains(id)) {
-                println!("{thread} lacks one of {messages:?}");
+                println!("{thread} has {:?}, and lacks one of {messages:?}", stored[thread]);
                 lost += 1;
             }
         }
@@ -132,13 +132,14 @@ async fn work(shared: Arc<Shared>, client: usize) {
     }
 }
 
-/// Runs the agent. Returns the id of its answer, if the run has finished successfully.
+/// Runs the agent. Returns the id of its answer, if the run has finished successfully. A run that went on elsewhere has an
+/// answer for each attempt, and the last one stays.
 async fn answer(http: &reqwest::Client, url: &str, input: &Value) -> Option<String> {
     let response = http.post(format!("{url}/send-message")).json(input).send().await.ok()?;
     let text = response.text().await.ok()?;
     let events = text.split("\n\n").filter_map(|frame| frame.lines().find_map(|line| line.strip_prefix("data: ")));
     let events: Vec<Value> = events.filter_map(|event| serde_json::from_str(event).ok()).collect();
     events.iter().find(|event| event["outcome"]["type"] == "success")?;
-    let answer = events.iter().find(|event| event["type"] == "TEXT_MESSAGE_START")?;
+    let answer = events.iter().rfind(|event| event["type"] == "TEXT_MESSAGE_START")?;
     Some(answer["messageId"].as_str()?.to_owned())
 }
