@@ -93,7 +93,8 @@ impl Runs {
         recovered.map(|()| true)
     }
 
-    /// Takes a slot and memory for a lost run before its lease is taken. Waits for neither: leases are renewed meanwhile.
+    /// Takes memory and a slot for a lost run before its lease is taken. Does not wait for them, because the caller has the
+    /// leases of this server to renew.
     async fn continuable(&self, threads: &ThreadRuns, lost: &LostRun) -> Result<Continuable, StoreError> {
         let LostRun { key, run_id, lease } = lost;
         let record = threads.store.call("run", |store| store.run(&key.owner, lease.thread, run_id)).await?;
@@ -113,12 +114,6 @@ impl Runs {
             }
         };
         let principal = request.principal(&key.owner);
-        let Ok(mut slot) = self.reserve(principal.as_ref()) else { return Ok(Continuable::NotNow) };
-        let Ok(permit) = threads.detached.clone().try_acquire_owned() else { return Ok(Continuable::NotNow) };
-        slot.detached = Some(permit);
-        if self.quota.admit_detached(slot.share.as_mut()).is_err() {
-            return Ok(Continuable::NotNow);
-        }
         let size = RequestSize { body_bytes: start.request.len(), values: count_values(start.request.as_bytes()) };
         let request_bytes = size.body_bytes as u64;
         let thread = threads.size(key).await?.unwrap_or_default();
@@ -126,8 +121,15 @@ impl Runs {
             let memory = self.memory().request(principal.as_ref(), size).await?;
             memory.unread_thread(thread).await.map(|()| memory)
         };
+        // Before the slot, which counts as one of the principal's runs of this minute.
         let Some(Ok(memory)) = memory.now_or_never() else { return Ok(Continuable::NotNow) };
+        let Ok(mut slot) = self.reserve(principal.as_ref()) else { return Ok(Continuable::NotNow) };
         slot.memory = Some(memory);
+        let Ok(permit) = threads.detached.clone().try_acquire_owned() else { return Ok(Continuable::NotNow) };
+        slot.detached = Some(permit);
+        if self.quota.admit_detached(slot.share.as_mut()).is_err() {
+            return Ok(Continuable::NotNow);
+        }
         Ok(Continuable::Yes(Box::new(ContinuableRun { record, request, request_bytes, principal, agent, slot })))
     }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures::{StreamExt as _, stream};
+use parking_lot::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{active::ActiveRun, removal::SweepCounter};
@@ -19,7 +20,8 @@ use crate::store::{HeldLease, LostRun, SharedStore, StoreError, Topic, now};
 /// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
 const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-const MAX_RECOVERED_RUNS: usize = 100;
+/// More than one owner's waiting runs, which would hide those of others.
+const MAX_RECOVERED_RUNS: usize = 10_000;
 const MAX_CONCURRENT_RECOVERIES: usize = 4;
 /// No process has this name, so all runs are runs of other holders.
 const ALL_HOLDERS: &str = "";
@@ -48,13 +50,24 @@ impl ThreadRuns {
                 self.store.call("lost_runs", |store| store.lost_runs(&self.holder, now(), MAX_RECOVERED_RUNS)).await?;
             let is_last = lost.len() < MAX_RECOVERED_RUNS;
             let others = lost.into_iter().filter(|lost| lost.lease.holder != self.holder);
-            let recovered = stream::iter(others).map(async |lost| match self.recover(lost).await {
-                // `LeaseLost`: another process has taken it over.
-                Ok(true) | Err(StoreError::LeaseLost) => true,
-                Ok(false) => false,
-                Err(error) => {
-                    tracing::warn!(?error, "a lost run could not be taken over; trying again");
-                    false
+            // If a run of an owner has to wait, the owner's other ones do, too: each attempt reads the whole request.
+            let waiting = Mutex::new(HashSet::new());
+            let recovered = stream::iter(others).map(async |lost| {
+                let owner = lost.key.owner.clone();
+                if waiting.lock().contains(&owner) {
+                    return false;
+                }
+                match self.recover(lost).await {
+                    // `LeaseLost`: another process has taken it over.
+                    Ok(true) | Err(StoreError::LeaseLost) => true,
+                    Ok(false) => {
+                        waiting.lock().insert(owner);
+                        false
+                    }
+                    Err(error) => {
+                        tracing::warn!(?error, "a lost run could not be taken over; trying again");
+                        false
+                    }
                 }
             });
             let recovered: Vec<_> = recovered.buffer_unordered(MAX_CONCURRENT_RECOVERIES).collect().await;
