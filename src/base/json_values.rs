@@ -1,12 +1,13 @@
 //! The number of values in a JSON text.
 
-/// Of a text with fewer such bytes, those in its strings are counted too: so much memory is not worth telling them apart.
+/// Up to this number, a `[`, `{` or `,` in a string counts as a value, too: the exact number is not worth the time.
 const FEW: usize = 16_384;
-/// Counted together: no more than a byte can count, and a multiple of 32.
+/// The bytes that are counted together: at most 255, so that a `u8` holds the number, and a multiple of what vector
+/// instructions take.
 const PIECE_BYTES: usize = 224;
 
 /// Counts the text and what comes after each `[`, `{` and `,`: an empty array counts as two. Those in strings count only
-/// if there are few.
+/// up to [`FEW`].
 pub(crate) fn count_values(json: &[u8]) -> usize {
     match 1 + count_marks(json) {
         few if few <= FEW => few,

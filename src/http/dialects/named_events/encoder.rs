@@ -160,7 +160,7 @@ impl NamedEventEncoder {
 
     /// The guide's clients append all texts of a run, so an empty line comes before the first text of a further message.
     ///
-    /// An empty text, which an agent's `rawEvent` may come with, is no message to them.
+    /// An empty text is skipped. An agent may send one for its `rawEvent`.
     fn text(&mut self, id: &MessageId, text: &str, out: &mut Vec<u8>) {
         if text.is_empty() {
             return;
