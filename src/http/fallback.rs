@@ -1,9 +1,8 @@
 //! Answers to paths and methods that no route has. They name the routes that exist.
 
 use axum::{
-    extract::{OriginalUri, Request, State},
-    http::{Method, Uri, header::ALLOW},
-    middleware::Next,
+    extract::{OriginalUri, State},
+    http::{Method, Uri, header::ALLOW, request::Parts},
     response::{IntoResponse as _, Response},
 };
 
@@ -31,18 +30,14 @@ pub(crate) async fn method_not_allowed(
     )
 }
 
-/// Refuses `HEAD`, for which axum calls the handler of `GET`: it would read a whole thread, and send nothing of it.
-pub(crate) async fn refuse_head(
-    State(app): State<App>,
-    OriginalUri(original): OriginalUri,
-    request: Request,
-    next: Next,
-) -> Response {
-    if request.method() != Method::HEAD {
-        return next.run(request).await;
+/// Returns the refusal of a `HEAD`, for which axum calls the handler of `GET`: it would read a whole thread, and send nothing
+/// of it.
+pub(crate) fn refusal_of_head(app: &App, head: &Parts) -> Option<Response> {
+    if head.method != Method::HEAD {
+        return None;
     }
-    let methods =
-        app.routes().find(request.uri().path()).map_or_else(|| "GET".to_owned(), |route| route.methods.clone());
-    let refusal = ApiError::method_not_allowed(&Method::HEAD, original.path(), Some(&methods));
-    ([(ALLOW, methods)], refusal).into_response()
+    let original = head.extensions.get().map_or(&head.uri, |OriginalUri(original)| original);
+    let methods = app.routes().find(head.uri.path()).map_or("GET", |route| route.methods.as_str());
+    let refusal = ApiError::method_not_allowed(&Method::HEAD, original.path(), Some(methods));
+    Some(([(ALLOW, methods.to_owned())], refusal).into_response())
 }

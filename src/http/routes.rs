@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::{Router, middleware::from_fn_with_state, routing::get};
+use axum::{Router, routing::get};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
     routes,
@@ -152,7 +152,6 @@ pub(crate) fn router(
     let credential = Credential::of(&auth);
     let document = LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
     let app = App::new(runs, auth, options, list, document, dependencies);
-    let private = private.route_layer(from_fn_with_state(app.clone(), fallback::refuse_head));
     let routes = public
         .merge(middleware::authenticated(private, &app))
         .fallback(fallback::no_such_route)

@@ -6,7 +6,7 @@ use axum::{
     Router,
     extract::{Request, State},
     http::header,
-    middleware::{Next, from_fn, from_fn_with_state},
+    middleware::{Next, from_fn_with_state},
     response::Response,
 };
 use futures::FutureExt as _;
@@ -19,7 +19,7 @@ use super::{
     serve::BeyondLimit,
 };
 use crate::auth::Principal;
-use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, state::App};
+use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, fallback, state::App};
 
 /// The first layer is the outermost.
 pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
@@ -30,11 +30,7 @@ pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
         .layer(from_fn_with_state(identification, identify_request))
         // Before everything that refuses: a page must be able to read the refusal, and a preflight has no credentials.
         .layer(cors::layer(&app.options().cors, !app.auth().is_disabled()))
-        // Before authentication: a foreign page, or one that rebinds its DNS name, must learn nothing.
-        .layer(from_fn_with_state(app.clone(), refuse_foreign))
-        // Before authentication, which can take long.
-        .layer(from_fn(refuse_beyond_limit))
-        .layer(from_fn(catch_panic));
+        .layer(from_fn_with_state(app.clone(), protect));
     routes.layer(layers)
 }
 
@@ -53,35 +49,48 @@ impl Caller {
     }
 }
 
-/// Authenticates the caller, then checks the media type of the body.
+/// Authenticates the caller, then checks the media type of the body, and the method.
 async fn admit(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
     let (mut head, body) = request.into_parts();
     let principal = app.auth().authenticate(&head).await?;
     require_json_or_no_body(&head, &body)?;
+    if let Some(refusal) = fallback::refusal_of_head(&app, &head) {
+        return Ok(refusal);
+    }
     head.extensions.insert(Caller(principal));
     Ok(next.run(Request::from_parts(head, body)).await)
 }
 
-/// Refuses requests for a host name that is not this server's, and requests of foreign web pages.
+/// What comes before authentication, which can take long. One layer, because each moves the request and its future to a box
+/// of its own.
+async fn protect(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+    refuse_foreign(&app, &request)?;
+    refuse_beyond_limit(&request)?;
+    // tower-http's layer for panics would box every body twice more. Panics of agents do not reach this one: they happen
+    // while the body is polled, and the run's driver turns them into an event.
+    AssertUnwindSafe(next.run(request)).catch_unwind().await.map_err(panicked)
+}
+
+/// Refuses requests for a host name that is not this server's, and requests of foreign web pages, which must learn nothing.
 ///
 /// The host is checked without authentication only: a page that rebinds its DNS name has no credential.
-async fn refuse_foreign(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+fn refuse_foreign(app: &App, request: &Request) -> Result<(), ApiError> {
     let options = app.options();
-    if app.auth().is_disabled() && !has_own_host(&request, &options.allowed_hosts) {
+    if app.auth().is_disabled() && !has_own_host(request, &options.allowed_hosts) {
         return Err(ApiError::foreign_host(request.headers().get(header::HOST)));
     }
-    if is_foreign(&request, &options.cors) {
-        return Err(ApiError::foreign_origin(request.headers().get(header::ORIGIN)));
+    match is_foreign(request, &options.cors) {
+        true => Err(ApiError::foreign_origin(request.headers().get(header::ORIGIN))),
+        false => Ok(()),
     }
-    Ok(next.run(request).await)
 }
 
 /// Refuses everything but health checks on connections beyond the limit.
-async fn refuse_beyond_limit(request: Request, next: Next) -> Result<Response, ApiError> {
+fn refuse_beyond_limit(request: &Request) -> Result<(), ApiError> {
     let is_beyond_limit = request.extensions().get::<BeyondLimit>().is_some();
     match is_beyond_limit && !matches!(request.uri().path(), "/healthz" | "/readyz") {
         true => Err(ApiError::too_many_connections()),
-        false => Ok(next.run(request).await),
+        false => Ok(()),
     }
 }
 
@@ -94,12 +103,6 @@ pub(crate) fn has_own_host(request: &Request, allowed: &[String]) -> bool {
     let by_header = hosts.next().and_then(|host| host.to_str().ok()).is_some_and(is_own);
     let by_target = request.uri().authority().is_none_or(|authority| is_own(authority.as_str()));
     by_header && hosts.next().is_none() && by_target
-}
-
-/// tower-http's layer for panics would box every body twice more. Panics of agents do not reach this one: they happen
-/// while the body is polled, and the run's driver turns them into an event.
-async fn catch_panic(request: Request, next: Next) -> Result<Response, ApiError> {
-    AssertUnwindSafe(next.run(request)).catch_unwind().await.map_err(panicked)
 }
 
 fn panicked(panic: Box<dyn Any + Send>) -> ApiError {
