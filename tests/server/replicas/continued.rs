@@ -358,32 +358,6 @@ async fn a_run_that_waits_to_go_on_does_not_delay_a_shutdown() {
     assert_eq!(causes, ["server_lost", "server_lost", "handed_over"]);
 }
 
-/// Two of the largest requests have room in the second server, and each of these is larger.
-#[tokio::test]
-async fn a_lost_run_waits_until_there_is_memory_for_it() {
-    let folder = tempdir().unwrap();
-    let data = ("AGUI_SERVER__DATA_DIR", folder.path().to_str().unwrap());
-    let server = Replica::start(&[data]);
-    let threads = ["a", "b", "c"];
-    for thread in threads {
-        let mut input = ask_detached("r", "count to 60");
-        (input["threadId"], input["state"]) = (thread.into(), json!({ "values": vec![1; 10_000] }));
-        drop(server.run(&input).await.take(5).await);
-    }
-    server.kill();
-    let limits = [("AGUI_SERVER__MAX_BODY_BYTES", "4096"), ("AGUI_RUNS__MAX_MEMORY_BYTES", "0")];
-    let server = Replica::start(&[&[data], &limits[..]].concat());
-    let waits = async || server.process.has_logged("a lost run waits").then_some(());
-    poll_until("a run waits", waits).await;
-    for thread in threads {
-        poll_until("the run has ended", async || {
-            let thread: Value = server.get(&format!("/threads/{thread}")).await.json().await.unwrap();
-            (thread["runs"][0]["status"] == "finished").then_some(())
-        })
-        .await;
-    }
-}
-
 #[tokio::test]
 async fn another_server_goes_on_with_the_run_of_a_stopped_one_at_once() {
     let Some(postgres) = Postgres::shared() else { return };

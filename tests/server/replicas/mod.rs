@@ -14,6 +14,7 @@ mod interrupts;
 mod killed;
 mod late;
 mod load;
+mod lost_runs;
 mod outage;
 mod proxy;
 mod readiness;
