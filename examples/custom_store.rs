@@ -9,8 +9,8 @@ use agui_server::{
     store::{
         BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MemoryStore,
         MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, SharedStore, Store,
-        StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
-        ThreadUpdate, ThreadVersion, ThreadView,
+        StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate,
+        ThreadVersion, ThreadView,
     },
 };
 
@@ -58,7 +58,7 @@ impl<S: Store> Store for AuditedStore<S> {
         self.inner.thread(key, include).await
     }
 
-    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<Thread>, StoreError> {
         self.inner.threads(owner, page).await
     }
 

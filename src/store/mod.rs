@@ -44,9 +44,8 @@ pub use error::{OpenError, StoreError};
 pub(crate) use json_len::json_len;
 pub use memory::MemoryStore;
 pub use model::{
-    CancelRequest, EndState, EndedRun, Feedback, HeldLease, Lease, LostRun, MessageNode, MessageOrigin, Millis,
-    RunFailure, RunRecord, RunStart, RunStatus, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadSummary,
-    ThreadVersion, ThreadView,
+    CancelRequest, EndState, EndedRun, Feedback, Lease, LostRun, MessageNode, MessageOrigin, Millis, RunFailure,
+    RunRecord, RunStart, RunStatus, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
 };
 pub(crate) use model::{branch_of, now};
 pub use pages::{EventPage, MessagePage, MessageQuery, ThreadPage};
@@ -116,8 +115,8 @@ pub trait Store: Send + Sync + 'static {
     /// Reads the parts of a thread that `include` names, as they were at one moment.
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>>;
 
-    /// Lists the threads of an owner that `page` selects, those with the newest run first.
-    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>>;
+    /// Lists the threads of an owner that `page` selects, those with the newest run first, without their states.
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<Thread>>;
 
     /// Changes a thread, and increases its version by one. Writes nothing and returns `false` if the thread has another
     /// version than `expected`, or if `update` has a head and a run is running.
@@ -139,7 +138,7 @@ pub trait Store: Send + Sync + 'static {
     async fn thread_of_run(&self, owner: &str, run: &RunId) -> StoreResult<Option<ThreadId>> {
         let newest = ThreadPage::first(MAX_SEARCHED_THREADS);
         let found = self.threads(owner, &newest).await?.into_iter().find(|thread| thread.run_id == *run);
-        Ok(found.map(|thread| thread.id))
+        Ok(found.map(|thread| thread.key.id))
     }
 
     /// Sets the owner's opinion of a message: of the newest one with this id. `None` removes it. Returns whether there is
@@ -231,8 +230,8 @@ impl IntoStore for Arc<dyn Store> {
 /// The additional operations of a store that several processes share.
 #[async_trait]
 pub trait SharedStore: Send + Sync {
-    /// Extends all leases of a holder that have not been taken over, and lists them.
-    async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<HeldLease>>;
+    /// Extends all leases of a holder that have not been taken over, and lists their runs.
+    async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<LostRun>>;
 
     /// Ends a lease while its run stays running, so that the run is lost at once. Other processes get
     /// [`Topic::Leases`]. Has no effect if the lease was lost.

@@ -159,7 +159,7 @@ pub struct Thread {
     pub version: i64,
     /// The id of the newest run.
     pub run_id: RunId,
-    /// The number of the newest run.
+    /// The number of the newest run, which orders lists.
     pub run: i64,
     /// True while the newest run is running.
     pub is_running: bool,
@@ -190,23 +190,6 @@ impl Thread {
             is_running: false,
             created_at: 0,
             updated_at: 0,
-        }
-    }
-
-    /// Returns the thread as it is in a list.
-    pub fn into_summary(self) -> ThreadSummary {
-        ThreadSummary {
-            id: self.key.id,
-            agent: self.agent,
-            title: self.title,
-            archived: self.archived,
-            metadata: self.metadata,
-            run: self.run,
-            active_run: self.is_running.then(|| self.run_id.clone()),
-            run_id: self.run_id,
-            open_interrupts: self.interrupts.len() as u64,
-            created_at: self.created_at,
-            updated_at: self.updated_at,
         }
     }
 }
@@ -246,34 +229,6 @@ impl MessageOrigin {
             Self::Run { run, .. } => Some(run),
         }
     }
-}
-
-/// A thread in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ThreadSummary {
-    /// The thread's id.
-    pub id: ThreadId,
-    /// The agent that answered last.
-    pub agent: String,
-    /// The title: of the owner, or made from the first message of a user.
-    pub title: Option<String>,
-    /// True if the owner has archived it.
-    pub archived: bool,
-    /// The owner's own data.
-    pub metadata: Map<String, Value>,
-    /// The number of the newest run, which orders the list.
-    pub run: i64,
-    /// The id of the newest run.
-    pub run_id: RunId,
-    /// The id of the running run.
-    pub active_run: Option<RunId>,
-    /// The number of open interrupts on the current branch.
-    pub open_interrupts: u64,
-    /// When the first run began.
-    pub created_at: Millis,
-    /// When a run last began or ended.
-    pub updated_at: Millis,
 }
 
 /// An owner's opinion of a message.
@@ -420,7 +375,7 @@ pub struct RunStart {
     pub request: String,
 }
 
-/// A running run whose process is lost.
+/// A running run with its lease: one whose process is lost, or one of a holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostRun {
     /// The key of its thread.
@@ -429,15 +384,6 @@ pub struct LostRun {
     pub run_id: RunId,
     /// Its lease.
     pub lease: Lease,
-}
-
-/// A run whose lease a holder has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeldLease {
-    /// The run.
-    pub run: LostRun,
-    /// True if a cancel was requested.
-    pub cancel: bool,
 }
 
 /// The result of a request to cancel a run.

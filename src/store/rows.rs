@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     CopiedMessage, CopiedRun, EndState, EventPage, Feedback, Lease, LostRun, MessageNode, MessageOrigin, RunRecord,
-    RunStart, RunStatus, StoreError, StoreResult, Thread, ThreadKey, ThreadSize, ThreadSummary,
+    RunStart, RunStatus, StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
     text::{from_json, list_from_json, name_from_text},
 };
 use crate::protocol::{MessageId, RunId, ThreadId};
@@ -94,10 +94,6 @@ pub(super) fn thread_with_state(row: &impl DbRow) -> StoreResult<Thread> {
 
 fn state(row: &impl DbRow) -> StoreResult<Option<(i64, Value)>> {
     Ok(row.number("state")?.zip(json(row, "state_body")?))
-}
-
-pub(super) fn summary(row: &impl DbRow) -> StoreResult<ThreadSummary> {
-    Ok(thread(row)?.into_summary())
 }
 
 pub(super) type NodesWithFeedback = (Vec<MessageNode>, BTreeMap<i64, Feedback>);

@@ -15,10 +15,7 @@ use crate::run::{
 use crate::{
     agent::Principal,
     protocol::{RunId, ThreadId},
-    store::{
-        CancelRequest, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
-        ThreadView,
-    },
+    store::{CancelRequest, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadView},
 };
 
 /// The time that a run may take to end when its thread is deleted or its client has left.
@@ -79,11 +76,7 @@ impl Threads {
     ///
     /// # Errors
     /// The error of the store.
-    pub(crate) async fn list(
-        &self,
-        owner: Option<&Principal>,
-        page: &ThreadPage,
-    ) -> Result<Vec<ThreadSummary>, StoreError> {
+    pub(crate) async fn list(&self, owner: Option<&Principal>, page: &ThreadPage) -> Result<Vec<Thread>, StoreError> {
         let owner = owner.map_or(ThreadKey::ANONYMOUS, Principal::id);
         self.runs.store.call("threads", |store| store.threads(owner, page)).await
     }
@@ -118,7 +111,7 @@ impl Threads {
                 return ChangedThread::Deleted;
             }
             match self.thread(owner, &changes.id).await {
-                Ok(thread) => ChangedThread::Summary(Box::new(thread.into_summary())),
+                Ok(thread) => ChangedThread::Summary(Box::new(thread)),
                 Err(LookupError::NoThread) => ChangedThread::Deleted,
                 Err(error) => {
                     tracing::warn!(thread = ?changes.id, ?error, "cannot read a thread that has changed");
@@ -311,7 +304,7 @@ impl Threads {
                     return Ok(deleted);
                 }
                 for thread in page {
-                    match threads.delete(owner.as_ref(), &thread.id).await {
+                    match threads.delete(owner.as_ref(), &thread.key.id).await {
                         Ok(()) => deleted += 1,
                         Err(LookupError::NoThread) => {}
                         Err(error) => return Err(error),

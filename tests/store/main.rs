@@ -47,8 +47,8 @@ mod unfenced {
         store::{
             BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
             MemoryStore, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store,
-            StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary,
-            ThreadUpdate, ThreadVersion, ThreadView, contract,
+            StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate,
+            ThreadVersion, ThreadView, contract,
         },
     };
 
@@ -71,7 +71,7 @@ mod unfenced {
         async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> Result<Option<ThreadView>, StoreError> {
             self.0.thread(key, include).await
         }
-        async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<ThreadSummary>, StoreError> {
+        async fn threads(&self, owner: &str, page: &ThreadPage) -> Result<Vec<Thread>, StoreError> {
             self.0.threads(owner, page).await
         }
         async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> Result<bool, StoreError> {

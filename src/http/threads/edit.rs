@@ -60,7 +60,7 @@ pub(crate) async fn edit_thread(
     let body = read_body::read_small(&app, request).await?;
     let edit = read_edit(decode_value(&body)?)?;
     let thread = threads.edit(owner.as_ref(), &thread.into(), edit).await?;
-    Ok(Json(thread.into_summary().into()))
+    Ok(Json(thread.into()))
 }
 
 /// Deletes a thread with its runs. A running run is cancelled.

@@ -58,5 +58,5 @@ pub(crate) async fn fork_thread(
     let bytes = threads.thread(owner.as_ref(), &thread).await?.bytes;
     let _memory = app.runs().memory().copy(owner.as_ref(), bytes).await?;
     let copy = threads.fork(owner.as_ref(), &thread, new_id, input.message_id.as_ref()).await?;
-    Ok((StatusCode::CREATED, Json(copy.into_summary().into())))
+    Ok((StatusCode::CREATED, Json(copy.into())))
 }

@@ -12,7 +12,7 @@ use crate::{
         error::ApiError,
     },
     protocol::{JsonObject, RunId, ThreadId},
-    store::{ThreadPage, ThreadSummary},
+    store::{Thread, ThreadPage},
 };
 
 const MAX_SEARCH_CHARS: usize = 200;
@@ -96,16 +96,16 @@ pub(crate) async fn list_threads(
     Ok(Json(ThreadListJson { threads: found.into_iter().map(ThreadSummaryJson::from).collect(), next }))
 }
 
-impl From<ThreadSummary> for ThreadSummaryJson {
-    fn from(thread: ThreadSummary) -> Self {
+impl From<Thread> for ThreadSummaryJson {
+    fn from(thread: Thread) -> Self {
         Self {
-            thread_id: thread.id,
+            thread_id: thread.key.id,
             agent: thread.agent,
             title: thread.title,
             archived: thread.archived,
             metadata: thread.metadata,
-            active_run_id: thread.active_run,
-            open_interrupts: thread.open_interrupts,
+            active_run_id: thread.is_running.then_some(thread.run_id),
+            open_interrupts: thread.interrupts.len() as u64,
             created_at: time(thread.created_at),
             updated_at: time(thread.updated_at),
         }

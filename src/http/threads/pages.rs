@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::{
     auth::Principal,
     http::error::ApiError,
-    store::{Millis, StoreError, ThreadPage, ThreadSummary},
+    store::{Millis, StoreError, Thread, ThreadPage},
     threads::Threads,
 };
 
@@ -27,7 +27,7 @@ pub(crate) async fn list_page(
     threads: &Threads,
     owner: Option<&Principal>,
     mut page: ThreadPage,
-) -> Result<(Vec<ThreadSummary>, Option<String>), StoreError> {
+) -> Result<(Vec<Thread>, Option<String>), StoreError> {
     let limit = page.limit;
     // One more, which shows whether there is a next page.
     page.limit = limit + 1;

@@ -183,7 +183,7 @@ pub(crate) async fn import_thread(
     })?;
     let id = query.thread_id.unwrap_or_else(|| export.thread_id.clone());
     let thread = threads.import(owner.as_ref(), id, export.into_content()?).await?;
-    Ok((StatusCode::CREATED, Json(thread.into_summary().into())))
+    Ok((StatusCode::CREATED, Json(thread.into())))
 }
 
 impl ExportJson {

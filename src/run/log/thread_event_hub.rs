@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use super::owner_hub::{OwnerEvents, OwnerHub};
 use crate::protocol::ThreadId;
 use crate::run::measured_store::MeasuredStore;
-use crate::store::{ThreadKey, ThreadSummary};
+use crate::store::{Thread, ThreadKey};
 
 /// The number of events that a slow reader may be behind.
 const MAX_BEHIND: usize = 256;
@@ -73,7 +73,7 @@ pub(crate) struct ThreadChanges {
 /// A thread after its changes.
 #[derive(Debug)]
 pub(crate) enum ChangedThread {
-    Summary(Box<ThreadSummary>),
+    Summary(Box<Thread>),
     Deleted,
     /// The store has failed.
     Unknown,

@@ -15,7 +15,7 @@ use crate::run::{
     drive::control::Stop, log::thread_event_hub::receive_announcements, measured_store::MeasuredStore,
     thread_runs::ThreadRuns,
 };
-use crate::store::{HeldLease, LostRun, SharedStore, StoreError, Topic, now};
+use crate::store::{LostRun, SharedStore, StoreError, Topic, now};
 
 /// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
 const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
@@ -182,7 +182,7 @@ impl LeaseRenewal {
             Ok(held) => {
                 self.renewed = begin;
                 stop_lost(&active, &held);
-                self.close_unlaunched(threads, held.into_iter().map(|held| held.run).collect()).await
+                self.close_unlaunched(threads, held).await
             }
             Err(error) => {
                 // The leases have ended, and other servers may have closed the runs.
@@ -224,8 +224,8 @@ impl LeaseRenewal {
     }
 }
 
-fn stop_lost(active: &[Arc<ActiveRun>], held: &[HeldLease]) {
-    let held: HashSet<_> = held.iter().map(|held| held.run.lease.run).collect();
+fn stop_lost(active: &[Arc<ActiveRun>], held: &[LostRun]) {
+    let held: HashSet<_> = held.iter().map(|held| held.lease.run).collect();
     for run in active.iter().filter(|run| !held.contains(&run.lease.run)) {
         run.control.stop(Stop::LeaseLost);
     }

@@ -153,7 +153,7 @@ pub(super) async fn every_string_is_a_valid_identifier(store: DynStore) {
         assert_eq!((&*view.runs[0].id, &*view.runs[0].agent), (text, text));
         assert_eq!(&*record(&store, text, text).await.id, text);
         let listed = store.threads(ThreadKey::ANONYMOUS, &ThreadPage::first(1)).await.unwrap();
-        assert_eq!(&*listed[0].id, text);
+        assert_eq!(&*listed[0].key.id, text);
         let next = run(text, text).by("dead").begun(&store).await;
         let lost = store.lost_runs("here", UNTIL + 1, 99).await.unwrap();
         assert_eq!((&lost[0].key, &*lost[0].run_id, &lost[0].lease), (&key(text), text, &next));

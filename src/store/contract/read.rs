@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-async fn page(store: &DynStore, after: Option<&ThreadSummary>, limit: usize) -> Vec<ThreadSummary> {
+async fn page(store: &DynStore, after: Option<&Thread>, limit: usize) -> Vec<Thread> {
     store
         .threads("key:ann", &ThreadPage { after: after.map(|last| last.run), ..ThreadPage::first(limit) })
         .await
@@ -21,12 +21,12 @@ pub(super) async fn threads_are_listed_newest_first(store: DynStore) {
     let lease = next.begun(&store).await;
     let listed = page(&store, None, 9).await;
     assert_eq!(names(&listed), "abd");
-    assert_eq!((&*listed[0].agent, listed[0].active_run.as_deref()), ("x", Some("s")));
+    assert_eq!((&*listed[0].agent, &*listed[0].run_id, listed[0].is_running), ("x", "s", true));
     assert_eq!((listed[0].created_at, listed[0].updated_at), (NOW + 1, NOW + 6));
     let end = TestEnd { interrupts: vec![Interrupt::new("x"); 3], ..end_at(NOW + 7) };
     end.finish(&store, &lease, 0).await.unwrap();
     let listed = page(&store, None, 1).await;
-    assert_eq!((listed[0].open_interrupts, &listed[0].active_run), (3, &None));
+    assert_eq!((listed[0].interrupts.len(), listed[0].is_running), (3, false));
 }
 
 pub(super) async fn archived_threads_and_agents_are_selected(store: DynStore) {
@@ -68,7 +68,7 @@ pub(super) async fn paging_skips_and_repeats_no_thread(store: DynStore) {
             assert!(page.len() <= limit && page.is_sorted_by_key(|thread| Reverse(thread.run)));
             let Some(end) = page.last() else { break };
             last = Some(end.clone());
-            seen.extend(page.into_iter().map(|thread| thread.id.to_string()).filter(|id| id != "changing"));
+            seen.extend(page.into_iter().map(|thread| thread.key.id.to_string()).filter(|id| id != "changing"));
             assert!(seen.len() <= expected.len(), "{limit}: threads are repeated");
         }
         assert_eq!(seen.into_iter().collect::<HashSet<_>>(), expected, "{limit}");

@@ -10,8 +10,7 @@ use crate::{
     protocol::{Interrupt, InterruptId, Message, RunId},
     store::{
         BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, Millis, NewRun, RunEnd, RunRecord, RunStatus, Store,
-        StoreError, StoreResult, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadSummary, ThreadVersion,
-        ThreadView,
+        StoreError, StoreResult, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
     },
 };
 
@@ -199,8 +198,8 @@ pub async fn listed(store: &DynStore, owner: &str, page: ThreadPage) -> String {
     names(&store.threads(owner, &page).await.unwrap())
 }
 
-pub fn names(threads: &[ThreadSummary]) -> String {
-    threads.iter().map(|thread| &*thread.id).collect()
+pub fn names(threads: &[Thread]) -> String {
+    threads.iter().map(|thread| &*thread.key.id).collect()
 }
 
 pub async fn thread(store: &DynStore, thread: &str) -> ThreadView {

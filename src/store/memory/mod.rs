@@ -12,8 +12,8 @@ use self::tables::{RunEntry, Tables, ThreadEntry, limit, oldest};
 use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
     MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult,
-    Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView,
-    branch_of, search::terms, write::unanswered,
+    Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView, branch_of,
+    search::terms, write::unanswered,
 };
 use crate::protocol::{MessageId, RunId};
 
@@ -132,7 +132,7 @@ impl Store for MemoryStore {
         Ok(entry.map(|entry| entry.view(include)))
     }
 
-    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<Thread>> {
         let tables = self.0.lock();
         let after = page.after.unwrap_or(i64::MAX);
         let is_listed = |thread: &Thread| {
@@ -146,7 +146,7 @@ impl Store for MemoryStore {
         let owned = tables.threads.values().filter(|entry| is_listed(&entry.thread) && is_found(entry));
         let mut owned: Vec<_> = owned.collect();
         owned.sort_by_key(|entry| Reverse(entry.thread.run));
-        Ok(owned.into_iter().take(page.limit).map(|entry| entry.thread.clone().into_summary()).collect())
+        Ok(owned.into_iter().take(page.limit).map(|entry| entry.thread.clone()).collect())
     }
 
     async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {

@@ -1,12 +1,10 @@
 //! Renews leases, and stores requests to cancel a run, which are columns of the lease.
 
-use sqlx::Row as _;
-
 use super::{pool::PostgresPool, reader};
 use crate::{
     protocol::RunId,
     store::{
-        CancelRequest, HeldLease, Lease, Millis, StoreError, StoreResult, read_places::SERVER, rows, text::name_to_text,
+        CancelRequest, Lease, LostRun, Millis, StoreError, StoreResult, read_places::SERVER, rows, text::name_to_text,
     },
 };
 
@@ -19,9 +17,8 @@ const RELEASE: &str = "
 const REQUEST_CANCEL: &str = "
     UPDATE agui_threads SET cancel = TRUE WHERE number = $1 AND run_id = $2 AND holder IS NOT NULL RETURNING number";
 
-pub(super) async fn renew(pool: &PostgresPool, holder: &str, until: Millis) -> StoreResult<Vec<HeldLease>> {
-    let rows = pool.all(sqlx::query(RENEW).bind(holder).bind(until)).await?;
-    rows.iter().map(|row| Ok(HeldLease { run: rows::lost_run(row)?, cancel: row.try_get("cancel")? })).collect()
+pub(super) async fn renew(pool: &PostgresPool, holder: &str, until: Millis) -> StoreResult<Vec<LostRun>> {
+    pool.all(sqlx::query(RENEW).bind(holder).bind(until)).await?.iter().map(rows::lost_run).collect()
 }
 
 pub(super) async fn release(pool: &PostgresPool, lease: &Lease) -> StoreResult<()> {

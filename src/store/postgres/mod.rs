@@ -28,10 +28,10 @@ use tokio::task::AbortHandle;
 
 use self::{notify::Notifier, pool::PostgresPool, words::INDEXING};
 use super::{
-    BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, HeldLease, Lease,
-    LostRun, MessagePage, MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, SharedStore,
-    Signals, Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
-    ThreadSummary, ThreadUpdate, ThreadVersion, ThreadView, Topic,
+    BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
+    MessagePage, MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, SharedStore, Signals,
+    Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
+    ThreadUpdate, ThreadVersion, ThreadView, Topic,
     columns::{FinishColumns, UpdateColumns},
     read_places::SERVER,
     rows,
@@ -149,7 +149,7 @@ impl Store for PostgresStore {
         reader::thread(&self.pool, key, include).await
     }
 
-    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<Thread>> {
         list::threads(&self.pool, owner, page).await
     }
 
@@ -231,7 +231,7 @@ impl Store for PostgresStore {
 
 #[async_trait]
 impl SharedStore for PostgresStore {
-    async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<HeldLease>> {
+    async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<LostRun>> {
         leases::renew(&self.pool, holder, until).await
     }
 

@@ -35,8 +35,7 @@ use self::{
 use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
     MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult,
-    SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadSummary, ThreadUpdate, ThreadVersion,
-    ThreadView,
+    SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, NO_WORDS, UpdateColumns},
     read_places::{ReadKind, SERVER},
     rows,
@@ -132,7 +131,7 @@ impl SqliteStore {
         }
     }
 
-    async fn search(&self, owner: &str, page: ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
+    async fn search(&self, owner: &str, page: ThreadPage) -> StoreResult<Vec<Thread>> {
         let name = Arc::<str>::from(owner);
         loop {
             let (by, page) = (name.clone(), page.clone());
@@ -177,7 +176,7 @@ impl Store for SqliteStore {
         self.readers.read(kind, &owner, move |conn| reader::thread(conn, &key, include)).await
     }
 
-    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<ThreadSummary>> {
+    async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<Thread>> {
         let (by, page, owner) = (owner, page.clone(), owner.to_owned());
         if page.query.is_some() {
             return self.search(by, page).await;
@@ -188,7 +187,7 @@ impl Store for SqliteStore {
                 ":owner": owner, ":after": after, ":archived": page.archived, ":agent": agent,
                 ":limit": page.limit as i64,
             };
-            all(conn, THREADS, params, |row| rows::summary(row))
+            all(conn, THREADS, params, |row| rows::thread(row))
         };
         self.readers.read(ReadKind::Page, by, list).await
     }

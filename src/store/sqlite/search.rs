@@ -21,7 +21,7 @@ use super::{
 use crate::{
     protocol::Message,
     store::{
-        StoreResult, ThreadPage, ThreadSummary, rows,
+        StoreResult, Thread, ThreadPage, rows,
         search::{searched_text, terms},
         text::{from_json, name_to_text},
         words::{indexed, is_completed, separated},
@@ -57,7 +57,7 @@ const INDEXED_MESSAGE: &str = "
     WHERE t.number = ?1 AND t.indexed >= ?2";
 
 /// Returns `None` if there is something to index first.
-pub(super) fn find(conn: &Connection, owner: &str, page: &ThreadPage) -> StoreResult<Option<Vec<ThreadSummary>>> {
+pub(super) fn find(conn: &Connection, owner: &str, page: &ThreadPage) -> StoreResult<Option<Vec<Thread>>> {
     if conn.prepare_cached(NEXT_THREAD)?.exists([owner])? {
         return Ok(None);
     }
@@ -68,7 +68,7 @@ pub(super) fn find(conn: &Connection, owner: &str, page: &ThreadPage) -> StoreRe
         ":owner": owner, ":after": after, ":archived": page.archived, ":agent": agent, ":expression": expression,
         ":matching": MAX_MATCHING_THREADS, ":limit": page.limit as i64,
     };
-    all(conn, FIND, params, |row| rows::summary(row)).map(Some)
+    all(conn, FIND, params, |row| rows::thread(row)).map(Some)
 }
 
 struct PendingThread {

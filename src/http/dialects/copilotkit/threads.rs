@@ -20,7 +20,7 @@ use crate::{
         threads::pages::{TimeText, list_page, page_size, read_cursor, time},
     },
     protocol::{ThreadId, decode::decode_members},
-    store::{ThreadPage, ThreadSummary},
+    store::{Thread, ThreadPage},
     threads::{EditError, ThreadEdit},
 };
 
@@ -159,7 +159,7 @@ async fn edit_thread(own: &OwnThreads, thread: String, edit: ThreadEdit) -> Resu
         EditError::TitleTooLong => ApiError::from(error).at("name"),
         error => error.into(),
     })?;
-    Ok(Json(ThreadRecord::of(thread.into_summary(), None)))
+    Ok(Json(ThreadRecord::of(thread, None)))
 }
 
 /// Deletes a thread.
@@ -182,9 +182,9 @@ pub(super) async fn delete_copilot_thread(
 
 impl ThreadRecord {
     /// `agent` is the name that the client asked for, such as `default`: it looks for its threads by that name.
-    pub(super) fn of(thread: ThreadSummary, agent: Option<&str>) -> Self {
+    pub(super) fn of(thread: Thread, agent: Option<&str>) -> Self {
         Self {
-            id: thread.id,
+            id: thread.key.id,
             name: thread.title,
             agent_id: agent.map_or(thread.agent, str::to_owned),
             organization_id: "",
