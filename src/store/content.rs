@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Feedback, Millis, RunRecord, Thread, json_len};
+use super::{Feedback, MessageNode, Millis, RunRecord, Thread, json_len};
 use crate::protocol::{Interrupt, InterruptId, JsonObject, Message};
 
 /// The content of a thread. Messages, states and runs refer to each other by their positions here.
@@ -87,18 +87,22 @@ pub(super) struct NumberedContent {
     pub(super) states: Vec<(i64, Value)>,
     /// The ended runs, with their states.
     pub(super) runs: Vec<(CopiedRun, Option<i64>)>,
-    /// The messages, with their runs.
-    pub(super) messages: Vec<(CopiedMessage, Option<i64>)>,
+    pub(super) nodes: Vec<MessageNode>,
 }
 
 impl NumberedContent {
     pub(super) fn with_positions(self) -> ThreadContent {
-        let Self { thread, state, states, runs, messages } = self;
+        let Self { thread, state, states, runs, nodes } = self;
         let state_at = |number| states.binary_search_by_key(&number, |(number, _)| *number).ok();
         // A run of which there is no row any more was replaced by one with the same id.
         let run_at = |number| runs.binary_search_by_key(&number, |(run, _)| run.record.number).ok();
-        let messages = messages.into_iter();
-        let messages = messages.map(|(message, run)| CopiedMessage { run: run.and_then(run_at), ..message }).collect();
+        let messages = nodes.into_iter().map(|MessageNode { parent, origin, message, feedback, .. }| CopiedMessage {
+            parent,
+            run: origin.run().and_then(run_at),
+            message,
+            feedback,
+        });
+        let messages = messages.collect();
         let state = state.and_then(state_at);
         let runs = runs.into_iter().map(|(run, state)| CopiedRun { state: state.and_then(state_at), ..run }).collect();
         ThreadContent {

@@ -128,7 +128,7 @@ pub trait Store: Send + Sync + 'static {
     async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
         let view = self.thread(&thread.key, ThreadParts { messages: true, ..ThreadParts::default() }).await?;
         let view = view.filter(|view| view.thread.number == thread.number);
-        Ok(view.map(|view| MessagePage::select(&view.nodes, &view.feedback, *query)).unwrap_or_default())
+        Ok(view.map(|view| MessagePage::select(&view.nodes, *query)).unwrap_or_default())
     }
 
     /// Finds the thread of an owner whose newest run has this id, among the owner's 200 threads with the newest

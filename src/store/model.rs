@@ -1,7 +1,6 @@
 //! Stored values as they are read: threads, messages, runs, leases, logs.
 
 use std::{
-    collections::BTreeMap,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -97,8 +96,6 @@ pub struct ThreadView {
     pub thread: Thread,
     /// The messages of all branches in the order they were stored; empty unless requested.
     pub nodes: Vec<MessageNode>,
-    /// The owner's opinions of these messages, by number of the message.
-    pub feedback: BTreeMap<i64, Feedback>,
     /// The newest runs, the newest first, as many as requested.
     pub runs: Vec<RunRecord>,
 }
@@ -120,7 +117,7 @@ pub(crate) fn branch_of(nodes: &[MessageNode], head: i64) -> Vec<&MessageNode> {
 impl ThreadView {
     /// Returns a thread without messages and runs.
     pub fn new(thread: Thread) -> Self {
-        Self { thread, nodes: Vec::new(), feedback: BTreeMap::new(), runs: Vec::new() }
+        Self { thread, nodes: Vec::new(), runs: Vec::new() }
     }
 
     /// Returns the messages of the current branch, from the root to the head.
@@ -205,6 +202,8 @@ pub struct MessageNode {
     pub origin: MessageOrigin,
     /// The message.
     pub message: Message,
+    /// The owner's opinion of it.
+    pub feedback: Option<Feedback>,
 }
 
 /// The source of a stored message.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::model::{Feedback, MessageNode, RunStatus};
+use super::model::{MessageNode, RunStatus};
 use crate::protocol::MessageId;
 
 /// A page of a list of threads.
@@ -61,8 +61,6 @@ pub struct MessagePage {
     /// message without such siblings is not listed. An id that several of them have, as an edited message can, is listed
     /// once.
     pub siblings: BTreeMap<i64, Vec<MessageId>>,
-    /// The owner's opinions of messages of the page, by number of the message.
-    pub feedback: BTreeMap<i64, Feedback>,
 }
 
 impl MessagePage {
@@ -70,7 +68,7 @@ impl MessagePage {
     pub const MAX_SIBLINGS: usize = 1000;
 
     /// Selects a page from all messages of a thread, which must be in the order of their numbers.
-    pub(super) fn select(nodes: &[MessageNode], feedback: &BTreeMap<i64, Feedback>, query: MessageQuery) -> Self {
+    pub(super) fn select(nodes: &[MessageNode], query: MessageQuery) -> Self {
         let mut newest_first = Vec::new();
         let mut next = query.newest;
         for node in nodes.iter().rev().filter(|node| node.number <= query.newest) {
@@ -86,9 +84,7 @@ impl MessagePage {
                 newest_first.push(node.clone());
             }
         }
-        let given = |node: &MessageNode| Some((node.number, feedback.get(&node.number)?.clone()));
-        let feedback = newest_first.iter().filter_map(given).collect();
-        let mut page = Self::new(newest_first, feedback, query);
+        let mut page = Self::new(newest_first, query);
         let parents: HashSet<_> = page.parents().into_iter().collect();
         let siblings = nodes.iter().rev().filter(|node| parents.contains(&node.parent));
         let siblings = siblings.map(|node| (node.parent, node.message.id().clone()));
@@ -97,18 +93,14 @@ impl MessagePage {
     }
 
     /// Creates a page from its messages. For the messages of a run, there may be one more than the page has.
-    pub(super) fn new(
-        mut newest_first: Vec<MessageNode>,
-        feedback: BTreeMap<i64, Feedback>,
-        query: MessageQuery,
-    ) -> Self {
+    pub(super) fn new(mut newest_first: Vec<MessageNode>, query: MessageQuery) -> Self {
         let before = match query.run {
             None => newest_first.last().map(|oldest| oldest.parent).filter(|parent| *parent != 0),
             Some(_) => newest_first.get(query.limit).map(|node| node.number),
         };
         newest_first.truncate(query.limit);
         newest_first.reverse();
-        Self { nodes: newest_first, before, feedback, ..Self::default() }
+        Self { nodes: newest_first, before, ..Self::default() }
     }
 
     pub(super) fn parents(&self) -> Vec<i64> {

@@ -1,13 +1,13 @@
 //! Conversions from rows to records. The tables of SQLite and Postgres have the same columns.
 
-use std::{collections::BTreeMap, iter};
+use std::iter;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    CopiedMessage, CopiedRun, EndState, EventPage, Feedback, Lease, LostRun, MessageNode, MessageOrigin, RunRecord,
-    RunStart, RunStatus, StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
+    CopiedRun, EndState, EventPage, Lease, LostRun, MessageNode, MessageOrigin, RunRecord, RunStart, RunStatus,
+    StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
     text::{from_json, list_from_json, name_from_text},
 };
 use crate::protocol::{MessageId, RunId, ThreadId};
@@ -96,19 +96,14 @@ fn state(row: &impl DbRow) -> StoreResult<Option<(i64, Value)>> {
     Ok(row.number("state")?.zip(json(row, "state_body")?))
 }
 
-pub(super) type NodesWithFeedback = (Vec<MessageNode>, BTreeMap<i64, Feedback>);
-
-/// Returns a message, and adds the feedback on it to `feedback`.
-pub(super) fn node_with_feedback(row: &impl DbRow, feedback: &mut BTreeMap<i64, Feedback>) -> StoreResult<MessageNode> {
-    let (number, delivered) = (number(row, "number")?, row.flag("delivered")?);
-    if let Some(given) = json(row, "feedback")? {
-        feedback.insert(number, given);
-    }
+pub(super) fn node(row: &impl DbRow) -> StoreResult<MessageNode> {
+    let (run, delivered) = (row.number("run")?, row.flag("delivered")?);
     Ok(MessageNode {
-        number,
-        parent: self::number(row, "parent")?,
-        origin: row.number("run")?.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered }),
+        number: number(row, "number")?,
+        parent: number(row, "parent")?,
+        origin: run.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered }),
         message: from_json(text(row, "body")?)?,
+        feedback: json(row, "feedback")?,
     })
 }
 
@@ -161,12 +156,6 @@ pub(super) fn copied_run(row: &impl DbRow) -> StoreResult<(CopiedRun, Option<i64
     let (interrupts, answered) = (list(row, "interrupts")?, list(row, "answered")?);
     let run = CopiedRun { record: run(row)?, head: number(row, "head")?, state: None, interrupts, answered };
     Ok((run, row.number("state")?))
-}
-
-/// Returns a message, and the number of its run.
-pub(super) fn copied_message(row: &impl DbRow) -> StoreResult<(CopiedMessage, Option<i64>)> {
-    let (message, feedback) = (from_json(text(row, "body")?)?, json(row, "feedback")?);
-    Ok((CopiedMessage { parent: number(row, "parent")?, run: None, message, feedback }, row.number("run")?))
 }
 
 impl EventPage {

@@ -135,8 +135,8 @@ impl Threads {
         });
         let alternatives = alternatives.collect();
         let feedback = page.nodes.iter().filter_map(|node| {
-            let given = page.feedback.get(&node.number)?;
-            Some((node.message.id().clone(), given.clone()))
+            let given = node.feedback.clone()?;
+            Some((node.message.id().clone(), given))
         });
         let feedback = feedback.collect();
         let messages = page.nodes.drain(..).map(|node| node.message).collect();

@@ -2,8 +2,7 @@
 
 use super::tables::{RunEntry, Tables, ThreadEntry};
 use crate::store::{
-    CopiedMessage, CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey,
-    content::NumberedContent,
+    CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey, content::NumberedContent,
 };
 
 impl ThreadEntry {
@@ -12,17 +11,12 @@ impl ThreadEntry {
             let (interrupts, answered) = (run.interrupts.clone(), run.answered.clone());
             (CopiedRun { record: run.record.clone(), head: run.head, state: None, interrupts, answered }, run.state)
         });
-        let messages = self.nodes.iter().map(|node| {
-            let feedback = self.feedback.get(&node.number).cloned();
-            let message = node.message.clone();
-            (CopiedMessage { parent: node.parent, run: None, message, feedback }, node.origin.run())
-        });
         let content = NumberedContent {
             thread: self.thread.clone(),
             state: self.state,
             states: self.states.iter().map(|(number, state)| (*number, state.clone())).collect(),
             runs: runs.collect(),
-            messages: messages.collect(),
+            nodes: self.nodes.clone(),
         };
         content.with_positions()
     }
@@ -55,8 +49,8 @@ impl Tables {
             parent: copied.parent,
             origin: origin(copied.run),
             message: copied.message.clone(),
+            feedback: copied.feedback.clone(),
         });
-        let feedback = content.messages.iter().zip(1..).filter_map(|(it, number)| Some((number, it.feedback.clone()?)));
         let newest = runs.last().map(|run| &run.record);
         let run_id = newest.map_or_else(|| "".into(), |run| run.id.clone());
         let thread = Thread {
@@ -73,10 +67,10 @@ impl Tables {
             updated_at: content.updated_at,
             ..Thread::new(number, key.clone(), run_id)
         };
-        let (nodes, feedback, state) = (nodes.collect(), feedback.collect(), state_at(content.state));
+        let (nodes, state) = (nodes.collect(), state_at(content.state));
         let states = states.into_iter().collect();
         self.numbers.insert(key.clone(), number);
-        let entry = ThreadEntry { thread, nodes, feedback, state, states, runs, lease: None };
+        let entry = ThreadEntry { thread, nodes, state, states, runs, lease: None };
         self.threads.entry(number).insert_entry(entry).into_mut()
     }
 }

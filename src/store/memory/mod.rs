@@ -181,11 +181,10 @@ impl Store for MemoryStore {
     async fn set_feedback(&self, thread: i64, message: &MessageId, feedback: Option<&Feedback>) -> StoreResult<bool> {
         let mut tables = self.0.lock();
         let Some(entry) = tables.threads.get_mut(&thread) else { return Ok(false) };
-        let Some(node) = entry.nodes.iter().rev().find(|node| node.message.id() == message) else { return Ok(false) };
-        match feedback {
-            Some(feedback) => drop(entry.feedback.insert(node.number, feedback.clone())),
-            None => drop(entry.feedback.remove(&node.number)),
-        }
+        let Some(node) = entry.nodes.iter_mut().rev().find(|node| node.message.id() == message) else {
+            return Ok(false);
+        };
+        node.feedback = feedback.cloned();
         Ok(true)
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     protocol::{Interrupt, InterruptId, RunId},
     store::{
-        BeginOutcome, BranchWrite, EventBatch, Feedback, FinishedRun, Lease, MessageNode, MessageOrigin, MessagePage,
+        BeginOutcome, BranchWrite, EventBatch, FinishedRun, Lease, MessageNode, MessageOrigin, MessagePage,
         MessageQuery, Millis, NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadVersion,
         ThreadView, json_len,
         retention::surplus,
@@ -29,8 +29,6 @@ pub(super) struct Tables {
 pub(super) struct ThreadEntry {
     pub(super) thread: Thread,
     pub(super) nodes: Vec<MessageNode>,
-    /// By number of the message.
-    pub(super) feedback: BTreeMap<i64, Feedback>,
     pub(super) states: BTreeMap<i64, Value>,
     pub(super) runs: Vec<RunEntry>,
     pub(super) state: Option<i64>,
@@ -145,7 +143,7 @@ impl ThreadEntry {
             let origin = run.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });
             let number = self.nodes.len() as i64 + 1;
             self.thread.bytes += json_len(message);
-            self.nodes.push(MessageNode { number, parent, origin, message: (*message).clone() });
+            self.nodes.push(MessageNode { number, parent, origin, message: (*message).clone(), feedback: None });
             parent = number;
         }
         self.thread.head = parent;
@@ -171,14 +169,11 @@ impl ThreadEntry {
     }
 
     pub(super) fn view(&self, include: ThreadParts) -> ThreadView {
-        let (mut nodes, mut feedback) = (Vec::new(), BTreeMap::new());
-        if include.messages {
-            (nodes, feedback) = (self.nodes.clone(), self.feedback.clone());
-        }
+        let mut nodes = if include.messages { self.nodes.clone() } else { Vec::new() };
         self.set_delivered(&mut nodes);
         let runs = self.runs.iter().rev().take(include.runs).map(|run| run.record.clone()).collect();
         let thread = Thread { state: self.stored_state(self.state.filter(|_| include.state)), ..self.thread.clone() };
-        ThreadView { thread, nodes, feedback, runs }
+        ThreadView { thread, nodes, runs }
     }
 
     fn set_delivered(&self, nodes: &mut [MessageNode]) {
@@ -192,7 +187,7 @@ impl ThreadEntry {
     }
 
     pub(super) fn page(&self, query: MessageQuery) -> MessagePage {
-        let mut page = MessagePage::select(&self.nodes, &self.feedback, query);
+        let mut page = MessagePage::select(&self.nodes, query);
         self.set_delivered(&mut page.nodes);
         page
     }

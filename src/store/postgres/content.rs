@@ -6,7 +6,7 @@ use sqlx::Row as _;
 
 use super::{
     pool::PostgresPool,
-    reader::{BEGIN_SNAPSHOT, parse},
+    reader::{BEGIN_SNAPSHOT, NODES, parse},
     words::{INDEXING_LATER, index},
 };
 use crate::store::{
@@ -23,7 +23,6 @@ const INSERT: &str = include_str!("sql/insert.sql");
 const INSERT_TIMEOUT: Duration = Duration::from_secs(60);
 
 const THREAD: &str = "SELECT * FROM agui_threads WHERE owner = $1 AND id = $2";
-const MESSAGES: &str = "SELECT parent, run, body, feedback FROM agui_messages WHERE thread = $1 ORDER BY number";
 const STATES: &str = "SELECT number, body FROM agui_states WHERE thread = $1 ORDER BY number";
 const RUNS: &str =
     "SELECT *, 0::bigint AS logged FROM agui_runs WHERE thread = $1 AND ended_at IS NOT NULL ORDER BY number";
@@ -37,9 +36,8 @@ pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult
         return Ok(None);
     };
     let thread = rows::thread(&found)?;
-    let [states, runs, messages] = [STATES, RUNS, MESSAGES].map(|sql| sqlx::query(sql).bind(thread.number));
-    let [states, runs, messages] =
-        [operation.all(states).await?, operation.all(runs).await?, operation.all(messages).await?];
+    let [states, runs, nodes] = [STATES, RUNS, NODES].map(|sql| sqlx::query(sql).bind(thread.number));
+    let [states, runs, nodes] = [operation.all(states).await?, operation.all(runs).await?, operation.all(nodes).await?];
     operation.commit().await?;
     parse(operation, move || {
         let content = NumberedContent {
@@ -47,7 +45,7 @@ pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult
             state: found.try_get("state")?,
             states: states.iter().map(rows::numbered_state).collect::<Result<_, _>>()?,
             runs: runs.iter().map(rows::copied_run).collect::<Result<_, _>>()?,
-            messages: messages.iter().map(rows::copied_message).collect::<Result<_, _>>()?,
+            nodes: nodes.iter().map(rows::node).collect::<Result<_, _>>()?,
         };
         Ok(Some(content.with_positions()))
     })

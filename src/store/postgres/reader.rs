@@ -1,7 +1,5 @@
 //! Reads threads, pages of their messages, runs and end states.
 
-use std::collections::BTreeMap;
-
 use sqlx::{Row as _, postgres::PgRow};
 
 use super::pool::{Operation, PostgresPool, Statement};
@@ -22,7 +20,7 @@ pub(super) const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ R
 
 const THREAD: &str = include_str!("sql/thread.sql");
 
-const NODES: &str = include_str!("sql/nodes.sql");
+pub(super) const NODES: &str = include_str!("sql/nodes.sql");
 
 const BRANCH: &str = include_str!("sql/branch.sql");
 const SIBLINGS: &str = include_str!("sql/siblings.sql");
@@ -83,8 +81,8 @@ pub(super) async fn thread(
     let Some(thread) = thread else { return Ok(None) };
     let runs = runs.iter().map(rows::run).collect::<Result<_, _>>()?;
     // The place is kept until the messages are parsed.
-    let (nodes, feedback) = parse(operation, move || nodes_with_feedback(&nodes)).await?;
-    Ok(Some(ThreadView { thread, nodes, feedback, runs }))
+    let nodes = parse(operation, move || nodes.iter().map(rows::node).collect()).await?;
+    Ok(Some(ThreadView { thread, nodes, runs }))
 }
 
 /// Parses rows that can be large, where other tasks do not wait for it.
@@ -98,12 +96,6 @@ pub(super) async fn parse<T: Send + 'static>(
         parse()
     });
     parsed.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
-}
-
-fn nodes_with_feedback(rows: &[PgRow]) -> StoreResult<rows::NodesWithFeedback> {
-    let mut feedback = BTreeMap::new();
-    let nodes = rows.iter().map(|row| rows::node_with_feedback(row, &mut feedback)).collect::<Result<_, _>>()?;
-    Ok((nodes, feedback))
 }
 
 pub(super) async fn messages(
@@ -127,8 +119,8 @@ pub(super) async fn messages(
     operation.commit().await?;
     let siblings = siblings.iter().map(rows::sibling).collect::<Result<_, _>>()?;
     parse(operation, move || {
-        let (newest_first, feedback) = nodes_with_feedback(&newest_first)?;
-        let mut page = MessagePage::new(newest_first, feedback, query);
+        let newest_first = newest_first.iter().map(rows::node).collect::<Result<_, _>>()?;
+        let mut page = MessagePage::new(newest_first, query);
         page.set_siblings(siblings);
         Ok(page)
     })

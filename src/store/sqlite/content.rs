@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, named_params};
 use super::{
     begin::{INSERT_RUN, INSERT_THREAD},
     finish::{INSERT_MESSAGE, state_number, write_state},
-    reader::{all, one},
+    reader::{NODES, all, one},
     writer::Tx,
 };
 use crate::store::{
@@ -13,7 +13,6 @@ use crate::store::{
 };
 
 const THREAD: &str = "SELECT * FROM agui_threads WHERE owner = ? AND id = ?";
-const MESSAGES: &str = "SELECT parent, run, body, feedback FROM agui_messages WHERE thread = ? ORDER BY number";
 const STATES: &str = "SELECT number, body FROM agui_states WHERE thread = ? ORDER BY number";
 const RUNS: &str = "SELECT *, 0 AS logged FROM agui_runs WHERE thread = ? AND ended_at IS NOT NULL ORDER BY number";
 
@@ -28,7 +27,7 @@ pub(super) fn read(conn: &Connection, key: &ThreadKey) -> StoreResult<Option<Thr
         state,
         states: all(&tx, STATES, [number], |row| rows::numbered_state(row))?,
         runs: all(&tx, RUNS, [number], |row| rows::copied_run(row))?,
-        messages: all(&tx, MESSAGES, [number], |row| rows::copied_message(row))?,
+        nodes: all(&tx, NODES, [number], |row| rows::node(row))?,
     };
     Ok(Some(content.with_positions()))
 }

@@ -2,7 +2,6 @@
 //! interrupted.
 
 use std::{
-    collections::BTreeMap,
     ffi::c_int,
     io,
     sync::{
@@ -33,7 +32,7 @@ const STOP_INTERVAL: c_int = 100;
 
 const THREAD: &str = include_str!("sql/thread.sql");
 
-const NODES: &str = include_str!("sql/nodes.sql");
+pub(super) const NODES: &str = include_str!("sql/nodes.sql");
 
 const BRANCH: &str = include_str!("sql/branch.sql");
 const SIBLINGS: &str = include_str!("sql/siblings.sql");
@@ -159,32 +158,31 @@ pub(super) fn thread(conn: &Connection, key: &ThreadKey, include: ThreadParts) -
     let params = (&key.owner, name_to_text(&key.id), include.state);
     let thread = one(&tx, THREAD, params, |row| rows::thread_with_state(row))?;
     let Some(thread) = thread else { return Ok(None) };
-    let (mut nodes, mut runs, mut feedback) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let (mut nodes, mut runs) = (Vec::new(), Vec::new());
     if include.messages {
-        nodes = all(&tx, NODES, [thread.number], |row| rows::node_with_feedback(row, &mut feedback))?;
+        nodes = all(&tx, NODES, [thread.number], |row| rows::node(row))?;
     }
     if include.runs > 0 {
         runs = all(&tx, RUNS, (thread.number, include.runs as i64), |row| rows::run(row))?;
     }
-    Ok(Some(ThreadView { thread, nodes, feedback, runs }))
+    Ok(Some(ThreadView { thread, nodes, runs }))
 }
 
 pub(super) fn messages(conn: &Connection, thread: i64, query: MessageQuery) -> StoreResult<MessagePage> {
     let tx = conn.unchecked_transaction()?;
-    let (newest, limit, mut feedback) = (query.newest, query.limit as i64, BTreeMap::new());
-    let read = |row: &Row<'_>| rows::node_with_feedback(row, &mut feedback);
+    let (newest, limit) = (query.newest, query.limit as i64);
     let newest_first = match query.run {
         None => {
             let branch = named_params! { ":thread": thread, ":newest": newest, ":limit": limit };
-            all(&tx, BRANCH, branch, read)?
+            all(&tx, BRANCH, branch, |row| rows::node(row))?
         }
         Some(run) => {
             // One more, which shows whether there is a page before this one.
             let of_run = named_params! { ":thread": thread, ":newest": newest, ":limit": limit + 1, ":run": run };
-            all(&tx, MESSAGES_OF_RUN, of_run, read)?
+            all(&tx, MESSAGES_OF_RUN, of_run, |row| rows::node(row))?
         }
     };
-    let mut page = MessagePage::new(newest_first, feedback, query);
+    let mut page = MessagePage::new(newest_first, query);
     let (parents, limit) = (to_json(&page.parents()), MessagePage::MAX_SIBLINGS as i64);
     let parents = named_params! { ":thread": thread, ":parents": parents, ":limit": limit };
     page.set_siblings(all(&tx, SIBLINGS, parents, |row| rows::sibling(row))?);

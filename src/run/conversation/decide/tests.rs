@@ -340,7 +340,7 @@ fn the_first_of_several_messages_with_one_id_is_used() {
 
 #[test]
 fn a_client_that_returns_to_a_branch_continues_it() {
-    let node = |number, parent, message: Message, origin| MessageNode { number, parent, message, origin };
+    let node = |number, parent, message, origin| MessageNode { number, parent, message, origin, feedback: None };
     let nodes = [
         node(1, 0, user("u1"), MessageOrigin::Client),
         node(2, 1, answer("a1"), DELIVERED),
