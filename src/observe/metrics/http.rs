@@ -1,21 +1,11 @@
 //! Connections, request bodies, and refused requests.
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    metrics::{counter::Counter, gauge::Gauge},
     registry::Registry,
 };
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RefusalLabels {
-    status: u16,
-    code: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EndLabels {
-    reason: &'static str,
-}
+use super::labels::Counters;
 
 /// The reason for which a connection ended with an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +19,8 @@ pub(crate) enum ConnectionEnd {
 
 #[derive(Default)]
 pub(crate) struct HttpMetrics {
-    refusals: Family<RefusalLabels, Counter>,
-    broken_connections: Family<EndLabels, Counter>,
+    refusals: Counters<2>,
+    broken_connections: Counters<1>,
     pub(crate) connections: Gauge,
     pub(crate) slow_writes: Counter,
     // Set when the metrics are requested.
@@ -41,7 +31,7 @@ pub(crate) struct HttpMetrics {
 impl HttpMetrics {
     /// `code` is one of those of `http::error`.
     pub(crate) fn refused(&self, status: u16, code: &'static str) {
-        self.refusals.get_or_create(&RefusalLabels { status, code }).inc();
+        self.refusals.get_or_create(&[("status", status.to_string().into()), ("code", code.into())]).inc();
     }
 
     pub(crate) fn connection_broke(&self, end: ConnectionEnd) {
@@ -51,7 +41,7 @@ impl HttpMetrics {
             ConnectionEnd::Stalled => "stalled",
             ConnectionEnd::Other => "other",
         };
-        self.broken_connections.get_or_create(&EndLabels { reason }).inc();
+        self.broken_connections.get_or_create(&[("reason", reason.into())]).inc();
     }
 
     pub(super) fn register(&self, registry: &mut Registry) {

@@ -1,8 +1,16 @@
 //! The values of labels. Each has a bounded number of values, whatever clients, models and tool servers send.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use parking_lot::RwLock;
+use prometheus_client::metrics::{counter::Counter, family::Family, histogram::Histogram};
+
+/// Labels with their names.
+pub(super) type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
+/// A counter for each combination of labels.
+pub(super) type Counters<const N: usize> = Family<Labels<N>, Counter>;
+/// A histogram for each combination of labels.
+pub(super) type Histograms<const N: usize> = Family<Labels<N>, Histogram, fn() -> Histogram>;
 
 /// The value for everything that has no value of its own.
 pub(crate) const OTHER: &str = "other";

@@ -3,7 +3,6 @@
 use std::{sync::atomic::AtomicU64, time::Duration};
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, histogram::Histogram},
     registry::{Registry, Unit},
 };
@@ -11,39 +10,12 @@ use smart_default::SmartDefault;
 
 use super::{
     Prices,
-    labels::{BoundedNames, OTHER, known_code},
+    labels::{BoundedNames, Counters, Histograms, Labels, OTHER, known_code},
 };
 use crate::protocol::TokenUsage;
 
 /// In seconds.
 const CALL_BUCKETS: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0];
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ModelLabels {
-    provider: String,
-    model: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CallLabels {
-    provider: String,
-    model: String,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ErrorLabels {
-    provider: String,
-    model: String,
-    code: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TokenLabels {
-    provider: String,
-    model: String,
-    kind: &'static str,
-}
 
 /// The end of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,15 +61,15 @@ pub(crate) struct ModelCall<'c> {
 pub(crate) struct ModelMetrics {
     /// The provider and the model, each pair on two lines.
     pairs: BoundedNames,
-    calls: Family<CallLabels, Counter>,
-    errors: Family<ErrorLabels, Counter>,
-    retries: Family<ModelLabels, Counter>,
-    tokens: Family<TokenLabels, Counter>,
-    cost: Family<ModelLabels, Counter<f64, AtomicU64>>,
+    calls: Counters<3>,
+    errors: Counters<3>,
+    retries: Counters<2>,
+    tokens: Counters<3>,
+    cost: Family<Labels<2>, Counter<f64, AtomicU64>>,
     #[default(Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)))]
-    duration: Family<ModelLabels, Histogram, fn() -> Histogram>,
+    duration: Histograms<2>,
     #[default(Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)))]
-    first_token: Family<ModelLabels, Histogram, fn() -> Histogram>,
+    first_token: Histograms<2>,
 }
 
 impl ModelMetrics {
@@ -105,13 +77,15 @@ impl ModelMetrics {
     pub(crate) fn ended(&self, prices: &Prices, call: &ModelCall<'_>) -> Option<f64> {
         let pair = self.pairs.bounded(&format!("{}\n{}", call.provider, call.model));
         let (provider, model) = pair.split_once('\n').unwrap_or((OTHER, OTHER));
-        let labels = ModelLabels { provider: provider.to_owned(), model: model.to_owned() };
-        let ModelLabels { provider, model } = &labels;
-        let (outcome, usage) = (call.outcome.name(), &call.usage);
-        self.calls.get_or_create(&CallLabels { provider: provider.clone(), model: model.clone(), outcome }).inc();
+        let labels: Labels<2> = [("provider", provider.to_owned().into()), ("model", model.to_owned().into())];
+        let with = |name: &'static str, value: &'static str| {
+            let [provider, model] = labels.clone();
+            [provider, model, (name, value.into())]
+        };
+        let usage = &call.usage;
+        self.calls.get_or_create(&with("outcome", call.outcome.name())).inc();
         if let Some(code) = call.outcome.code() {
-            let labels = ErrorLabels { provider: provider.clone(), model: model.clone(), code: known_code(code) };
-            self.errors.get_or_create(&labels).inc();
+            self.errors.get_or_create(&with("code", known_code(code))).inc();
         }
         self.retries.get_or_create(&labels).inc_by(call.retries.into());
         let kinds = [
@@ -123,8 +97,7 @@ impl ModelMetrics {
         ];
         for (kind, tokens) in kinds {
             if let Some(tokens) = tokens {
-                let labels = TokenLabels { provider: provider.clone(), model: model.clone(), kind };
-                self.tokens.get_or_create(&labels).inc_by(tokens);
+                self.tokens.get_or_create(&with("kind", kind)).inc_by(tokens);
             }
         }
         self.duration.get_or_create(&labels).observe(call.duration.as_secs_f64());

@@ -3,37 +3,18 @@
 use std::time::Duration;
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
 use smart_default::SmartDefault;
 
-use super::labels::{BoundedNames, known_code};
+use super::labels::{BoundedNames, Counters, Histograms, Labels, known_code};
 
 /// In seconds.
 const DURATION_BUCKETS: [f64; 14] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0];
 const FIRST_BUCKETS: [f64; 12] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 /// In events.
 const LAG_BUCKETS: [f64; 8] = [0.0, 10.0, 50.0, 100.0, 500.0, 1_000.0, 10_000.0, 100_000.0];
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RunEndLabels {
-    agent: String,
-    outcome: &'static str,
-    code: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ContinuationLabels {
-    cause: &'static str,
-    outcome: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AgentLabels {
-    agent: String,
-}
 
 /// A run that has ended.
 #[derive(Debug, Default)]
@@ -51,15 +32,15 @@ pub(crate) struct CountedRunEnd<'r> {
 #[derive(SmartDefault)]
 pub(crate) struct RunMetrics {
     names: BoundedNames,
-    ended: Family<RunEndLabels, Counter>,
+    ended: Counters<3>,
     #[default(Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)))]
-    duration: Family<AgentLabels, Histogram, fn() -> Histogram>,
+    duration: Histograms<1>,
     #[default(Family::new_with_constructor(|| Histogram::new(FIRST_BUCKETS)))]
-    first_event: Family<AgentLabels, Histogram, fn() -> Histogram>,
+    first_event: Histograms<1>,
     #[default(Family::new_with_constructor(|| Histogram::new(FIRST_BUCKETS)))]
-    first_token: Family<AgentLabels, Histogram, fn() -> Histogram>,
-    repairs: Family<AgentLabels, Counter>,
-    violations: Family<AgentLabels, Counter>,
+    first_token: Histograms<1>,
+    repairs: Counters<1>,
+    violations: Counters<1>,
     /// This one and the next three are set when the metrics are requested.
     pub(crate) active: Gauge,
     pub(crate) waiting: Gauge,
@@ -70,20 +51,21 @@ pub(crate) struct RunMetrics {
     pub(crate) follower_lag: Histogram,
     pub(crate) thread_event_readers: Gauge,
     pub(crate) leases_taken_over: Counter,
-    continuations: Family<ContinuationLabels, Counter>,
+    continuations: Counters<2>,
 }
 
 impl RunMetrics {
     /// Counts a lost run that goes on here, or not.
     pub(crate) fn continued(&self, cause: &'static str, outcome: &'static str) {
-        self.continuations.get_or_create(&ContinuationLabels { cause, outcome }).inc();
+        self.continuations.get_or_create(&[("cause", cause.into()), ("outcome", outcome.into())]).inc();
     }
 
     pub(crate) fn ended(&self, run: &CountedRunEnd<'_>) {
         let CountedRunEnd { outcome, duration, first_event, first_token, repairs, .. } = *run;
-        let labels = AgentLabels { agent: self.names.bounded(run.agent) };
+        let labels: Labels<1> = [("agent", self.names.bounded(run.agent).into())];
         let code = run.code.map_or("", known_code);
-        self.ended.get_or_create(&RunEndLabels { agent: labels.agent.clone(), outcome, code }).inc();
+        let [agent] = labels.clone();
+        self.ended.get_or_create(&[agent, ("outcome", outcome.into()), ("code", code.into())]).inc();
         self.duration.get_or_create(&labels).observe(duration.as_secs_f64());
         if let Some(time) = first_event {
             self.first_event.get_or_create(&labels).observe(time.as_secs_f64());

@@ -1,28 +1,24 @@
 //! The server itself: its build.
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
     metrics::{family::Family, gauge::Gauge},
     registry::Registry,
 };
 
+use super::labels::Labels;
+
 const DEBUG_ASSERTIONS: bool = cfg!(debug_assertions);
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BuildLabels {
-    version: &'static str,
-    profile: &'static str,
-}
-
 pub(crate) struct ServerMetrics {
-    build: Family<BuildLabels, Gauge>,
+    build: Family<Labels<2>, Gauge>,
 }
 
 impl Default for ServerMetrics {
     fn default() -> Self {
         let profile = if DEBUG_ASSERTIONS { "debug" } else { "release" };
-        let build: Family<BuildLabels, Gauge> = Family::default();
-        build.get_or_create(&BuildLabels { version: env!("CARGO_PKG_VERSION"), profile }).set(1);
+        let build: Family<Labels<2>, Gauge> = Family::default();
+        let labels = [("version", env!("CARGO_PKG_VERSION").into()), ("profile", profile.into())];
+        build.get_or_create(&labels).set(1);
         Self { build }
     }
 }

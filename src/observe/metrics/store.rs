@@ -3,44 +3,29 @@
 use std::time::Instant;
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    metrics::{family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
 use smart_default::SmartDefault;
+
+use super::labels::{Counters, Histograms};
 
 /// In seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
 /// In runs and in events.
 const BATCH_BUCKETS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 1_000.0, 10_000.0];
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OperationLabels {
-    operation: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StoreErrorLabels {
-    operation: &'static str,
-    kind: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RemovedLabels {
-    kind: &'static str,
-}
-
 #[derive(SmartDefault)]
 pub(crate) struct StoreMetrics {
     #[default(Family::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)))]
-    latency: Family<OperationLabels, Histogram, fn() -> Histogram>,
-    errors: Family<StoreErrorLabels, Counter>,
+    latency: Histograms<1>,
+    errors: Counters<2>,
     queue_depth: Gauge,
     #[default(Histogram::new(BATCH_BUCKETS))]
     batch_runs: Histogram,
     #[default(Histogram::new(BATCH_BUCKETS))]
     batch_events: Histogram,
-    removed: Family<RemovedLabels, Counter>,
+    removed: Counters<1>,
 }
 
 /// An operation that is under way. Counted when it is dropped.
@@ -53,7 +38,7 @@ pub(crate) struct StoreOperation<'m> {
 impl Drop for StoreOperation<'_> {
     fn drop(&mut self) {
         self.metrics.queue_depth.dec();
-        let labels = OperationLabels { operation: self.operation };
+        let labels = [("operation", self.operation.into())];
         self.metrics.latency.get_or_create(&labels).observe(self.begun.elapsed().as_secs_f64());
     }
 }
@@ -66,7 +51,7 @@ impl StoreMetrics {
 
     /// `kind` is `unavailable` or `failed`.
     pub(crate) fn failed(&self, operation: &'static str, kind: &'static str) {
-        self.errors.get_or_create(&StoreErrorLabels { operation, kind }).inc();
+        self.errors.get_or_create(&[("operation", operation.into()), ("kind", kind.into())]).inc();
     }
 
     pub(crate) fn appended(&self, runs: usize, events: usize) {
@@ -76,7 +61,7 @@ impl StoreMetrics {
 
     pub(crate) fn removed(&self, threads: u64, logs: u64) {
         for (kind, count) in [("threads", threads), ("logs", logs)] {
-            self.removed.get_or_create(&RemovedLabels { kind }).inc_by(count);
+            self.removed.get_or_create(&[("kind", kind.into())]).inc_by(count);
         }
     }
 

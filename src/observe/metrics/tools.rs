@@ -3,27 +3,15 @@
 use std::time::Duration;
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    metrics::{family::Family, histogram::Histogram},
     registry::{Registry, Unit},
 };
 use smart_default::SmartDefault;
 
-use super::labels::BoundedNames;
+use super::labels::{BoundedNames, Counters, Histograms, Labels};
 
 /// In seconds.
 const CALL_BUCKETS: [f64; 11] = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0];
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ToolLabels {
-    tool: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ToolCallLabels {
-    tool: String,
-    outcome: &'static str,
-}
 
 /// The end of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,17 +47,18 @@ impl ToolOutcome {
 #[derive(SmartDefault)]
 pub(crate) struct ToolMetrics {
     names: BoundedNames,
-    calls: Family<ToolCallLabels, Counter>,
+    calls: Counters<2>,
     #[default(Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)))]
-    duration: Family<ToolLabels, Histogram, fn() -> Histogram>,
+    duration: Histograms<1>,
 }
 
 impl ToolMetrics {
     pub(crate) fn ended(&self, tool: &str, outcome: ToolOutcome, duration: Duration) {
-        let tool = self.names.bounded(tool);
-        self.calls.get_or_create(&ToolCallLabels { tool: tool.clone(), outcome: outcome.name() }).inc();
+        let labels: Labels<1> = [("tool", self.names.bounded(tool).into())];
+        let [tool] = labels.clone();
+        self.calls.get_or_create(&[tool, ("outcome", outcome.name().into())]).inc();
         if outcome != ToolOutcome::Refused {
-            self.duration.get_or_create(&ToolLabels { tool }).observe(duration.as_secs_f64());
+            self.duration.get_or_create(&labels).observe(duration.as_secs_f64());
         }
     }
 
