@@ -15,7 +15,7 @@ use crate::{
     auth::Principal,
     base::memory_budget::{MemoryBudget, Room},
     protocol::ThreadId,
-    threads::{LookupError, Threads},
+    threads::{ThreadError, Threads},
 };
 
 pub(crate) struct AnswerBudget {
@@ -39,7 +39,7 @@ impl AnswerBudget {
     ) -> Result<AnswerRoom, ApiError> {
         let thread = match threads.thread(owner, id).await {
             Ok(thread) => thread,
-            Err(LookupError::NoThread) => return Ok(AnswerRoom::NONE),
+            Err(ThreadError::NoThread) => return Ok(AnswerRoom::NONE),
             Err(error) => return Err(error.into()),
         };
         let bytes = usize::try_from(thread.bytes).unwrap_or(usize::MAX).min(self.max_bytes);

@@ -19,7 +19,7 @@ use crate::{
     protocol::{PROTOCOL_VERSION, decode::DecodeError},
     run::{AgentEntry, StartError, turn::stored_bytes::StorageLimit},
     store::StoreError,
-    threads::{CopyError, EditError, FeedbackError, LookupError},
+    threads::ThreadError,
 };
 
 const MAX_LISTED_AGENTS: usize = 20;
@@ -292,63 +292,28 @@ fn code_of(limit: StorageLimit) -> ErrorCode {
     }
 }
 
-impl From<LookupError> for ApiError {
-    fn from(error: LookupError) -> Self {
-        let code = match error {
-            LookupError::Store(error) => return error.into(),
-            LookupError::NoThread => ErrorCode::UNKNOWN_THREAD,
-            LookupError::NoRun => ErrorCode::UNKNOWN_RUN,
-            LookupError::NoLog => ErrorCode::RUN_HAS_NO_LOG,
-            LookupError::TooManyFollowers => ErrorCode::TOO_MANY_FOLLOWERS,
-            LookupError::Running => ErrorCode::RUN_IS_RUNNING,
-            LookupError::LogRemoved => ErrorCode::LOG_REMOVED,
-        };
-        Self::new(code, error.to_string())
-    }
-}
-
-impl From<EditError> for ApiError {
-    fn from(error: EditError) -> Self {
+impl From<ThreadError> for ApiError {
+    fn from(error: ThreadError) -> Self {
+        let message = error.to_string();
         let (code, path) = match error {
-            EditError::Lookup(error) => return error.into(),
-            EditError::NoMessage => (ErrorCode::UNKNOWN_MESSAGE, None),
-            EditError::TitleTooLong => (ErrorCode::INVALID_INPUT, Some("title")),
-            EditError::MetadataTooLarge => (ErrorCode::METADATA_TOO_LARGE, Some("metadata")),
-            EditError::Running => (ErrorCode::RUN_IS_RUNNING, None),
-            EditError::Changed => (ErrorCode::THREAD_CHANGED, None),
+            ThreadError::Store(error) => return error.into(),
+            ThreadError::NoThread => (ErrorCode::UNKNOWN_THREAD, None),
+            ThreadError::NoRun => (ErrorCode::UNKNOWN_RUN, None),
+            ThreadError::NoLog => (ErrorCode::RUN_HAS_NO_LOG, None),
+            ThreadError::TooManyFollowers => (ErrorCode::TOO_MANY_FOLLOWERS, None),
+            ThreadError::Running | ThreadError::BranchIsRunning => (ErrorCode::RUN_IS_RUNNING, None),
+            ThreadError::LogRemoved => (ErrorCode::LOG_REMOVED, None),
+            ThreadError::NoMessage | ThreadError::NoMessageYet => (ErrorCode::UNKNOWN_MESSAGE, None),
+            ThreadError::CommentTooLong => (ErrorCode::INVALID_INPUT, Some("comment".to_owned())),
+            ThreadError::TitleTooLong => (ErrorCode::INVALID_INPUT, Some("title".to_owned())),
+            ThreadError::MetadataTooLarge => (ErrorCode::METADATA_TOO_LARGE, Some("metadata".to_owned())),
+            ThreadError::Changed => (ErrorCode::THREAD_CHANGED, None),
+            ThreadError::Exists => (ErrorCode::THREAD_EXISTS, None),
+            ThreadError::Storage(limit) => (code_of(limit), None),
+            ThreadError::Invalid { path, .. } => (ErrorCode::INVALID_INPUT, Some(path)),
+            ThreadError::TooLarge { .. } => (ErrorCode::THREAD_TOO_LARGE, None),
         };
-        Self { path: path.map(str::to_owned), ..Self::new(code, error.to_string()) }
-    }
-}
-
-impl From<CopyError> for ApiError {
-    fn from(error: CopyError) -> Self {
-        let code = match error {
-            CopyError::Lookup(error) => return error.into(),
-            CopyError::NoMessage => ErrorCode::UNKNOWN_MESSAGE,
-            CopyError::Exists => ErrorCode::THREAD_EXISTS,
-            CopyError::Invalid { .. } => ErrorCode::INVALID_INPUT,
-            CopyError::Storage(limit) => code_of(limit),
-            CopyError::TooLarge { .. } => ErrorCode::THREAD_TOO_LARGE,
-        };
-        let mut refusal = Self::new(code, error.to_string());
-        if let CopyError::Invalid { path, .. } = error {
-            refusal.path = Some(path);
-        }
-        refusal
-    }
-}
-
-impl From<FeedbackError> for ApiError {
-    fn from(error: FeedbackError) -> Self {
-        let code = match error {
-            FeedbackError::Lookup(error) => return error.into(),
-            FeedbackError::NoMessage => ErrorCode::UNKNOWN_MESSAGE,
-            FeedbackError::CommentTooLong => {
-                return Self::new(ErrorCode::INVALID_INPUT, error.to_string()).at("comment");
-            }
-        };
-        Self::new(code, error.to_string())
+        Self { path, ..Self::new(code, message) }
     }
 }
 

@@ -57,10 +57,7 @@ pub use signals::{Signals, Topic, TopicWatch};
 pub use sqlite::SqliteStore;
 pub use write::{BeginOutcome, BranchWrite, EventBatch, FinishedRun, HeadUpdate, NewRun, RunEnd, ThreadUpdate};
 
-use crate::protocol::{MessageId, RunId, ThreadId};
-
-/// The number of an owner's threads in which [`Store::thread_of_run`] searches.
-pub(crate) const MAX_SEARCHED_THREADS: usize = 200;
+use crate::protocol::{MessageId, RunId};
 
 /// Keeps threads, their messages and runs, and the logs of detached runs.
 ///
@@ -129,16 +126,6 @@ pub trait Store: Send + Sync + 'static {
         let view = self.thread(&thread.key, ThreadParts { messages: true, ..ThreadParts::default() }).await?;
         let view = view.filter(|view| view.thread.number == thread.number);
         Ok(view.map(|view| MessagePage::select(&view.nodes, *query)).unwrap_or_default())
-    }
-
-    /// Finds the thread of an owner whose newest run has this id, among the owner's 200 threads with the newest
-    /// runs. If several have such a run, it is the one with the newest.
-    ///
-    /// The default lists these threads. An index of run ids would have to be changed by each run.
-    async fn thread_of_run(&self, owner: &str, run: &RunId) -> StoreResult<Option<ThreadId>> {
-        let newest = ThreadPage::first(MAX_SEARCHED_THREADS);
-        let found = self.threads(owner, &newest).await?.into_iter().find(|thread| thread.run_id == *run);
-        Ok(found.map(|thread| thread.key.id))
     }
 
     /// Sets the owner's opinion of a message: of the newest one with this id. `None` removes it. Returns whether there is

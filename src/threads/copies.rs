@@ -6,95 +6,45 @@
 
 use std::{collections::HashSet, fmt};
 
-use super::Threads;
-use super::{MAX_COMMENT_BYTES, edits::MAX_METADATA_BYTES, views::LookupError};
+use super::{
+    ThreadError, Threads,
+    edits::BranchEnd,
+    error::{MAX_COMMENT_BYTES, MAX_METADATA_BYTES},
+};
 use crate::run::{
-    conversation::ids::{LongId, check_id, check_message_ids},
+    conversation::ids::{check_id, check_message_ids},
     log::thread_event_hub::ThreadChange,
     persist::title::{MAX_TITLE_CHARS, on_one_line},
-    turn::stored_bytes::StorageLimit,
 };
 use crate::{
     agent::Principal,
     protocol::{MessageId, RunId, ThreadId},
     store::{
-        CopiedMessage, CopiedRun, MessageNode, MessageOrigin, Millis, RunRecord, RunStatus, StoreError, Thread,
-        ThreadContent, ThreadParts, ThreadView, branch_of, json_len, now,
+        CopiedMessage, CopiedRun, MessageNode, MessageOrigin, Millis, RunRecord, RunStatus, Thread, ThreadContent,
+        ThreadView, branch_of, json_len, now,
     },
 };
-
-/// The reason that a thread was not copied.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum CopyError {
-    /// The thread was not found.
-    #[error(transparent)]
-    Lookup(#[from] LookupError),
-    /// The thread has no such message.
-    #[error("the thread has no such message")]
-    NoMessage,
-    /// There is a thread with the id of the copy.
-    #[error("there is a thread with this id already: choose another `threadId`")]
-    Exists,
-    /// The principal, or the server, is at its limit of stored bytes.
-    #[error(transparent)]
-    Storage(#[from] StorageLimit),
-    /// The content is wrong.
-    #[error("{path}: {problem}")]
-    Invalid {
-        /// The place of the problem in the JSON of an export.
-        path: String,
-        /// The problem.
-        problem: String,
-    },
-    /// The thread would be larger than threads may be.
-    #[error(
-        "the thread has {messages} messages and {bytes} bytes, more than [threads] max_messages or max_bytes allow"
-    )]
-    TooLarge {
-        /// The number of messages.
-        messages: usize,
-        /// The bytes of its content, as JSON.
-        bytes: u64,
-    },
-}
-
-impl From<StoreError> for CopyError {
-    fn from(error: StoreError) -> Self {
-        Self::Lookup(error.into())
-    }
-}
-
-impl From<LongId> for CopyError {
-    fn from(id: LongId) -> Self {
-        Self::Invalid { problem: id.problem(), path: id.path }
-    }
-}
 
 impl Threads {
     /// Creates a thread that begins as a copy of another one: of the branch up to the message `at`, or of the current branch.
     ///
     /// # Errors
-    /// A [`CopyError`]. After [`CopyError::Lookup`] the copy may have been stored, otherwise nothing was.
+    /// A [`ThreadError`].
     pub(crate) async fn fork(
         &self,
         owner: Option<&Principal>,
         id: &ThreadId,
         new_id: ThreadId,
         at: Option<&MessageId>,
-    ) -> Result<Thread, CopyError> {
-        let include = ThreadParts { messages: true, state: true, runs: 0 };
-        let key = self.runs.key(owner, id);
-        self.wait_if_abandoned(&key).await;
-        let view =
-            self.runs.store.call("thread", |store| store.thread(&key, include)).await?.ok_or(LookupError::NoThread)?;
+    ) -> Result<Thread, ThreadError> {
+        let view = self.read(owner, id, 0).await?;
         let head = match at {
-            Some(at) => message_number(&view, at).ok_or(CopyError::NoMessage)?,
+            Some(at) => message_number(&view, at).ok_or(ThreadError::NoMessage)?,
             None => view.thread.head,
         };
         let branch = branch_of(&view.nodes, head);
-        let (state, interrupts) = if head == view.thread.head {
-            (view.thread.state.clone(), view.thread.interrupts.clone())
+        let BranchEnd { state, interrupts, .. } = if head == view.thread.head {
+            BranchEnd { head, state: view.thread.state.clone(), interrupts: view.thread.interrupts.clone() }
         } else {
             self.end_of_branch(&view.thread, head).await?
         };
@@ -126,23 +76,22 @@ impl Threads {
     /// Reads everything that is stored of a thread except the logs of its runs and a run that has not ended.
     ///
     /// # Errors
-    /// A [`LookupError`].
-    pub(crate) async fn export(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<ThreadContent, LookupError> {
-        let key = self.runs.key(owner, id);
-        self.wait_if_abandoned(&key).await;
-        self.runs.store.call("content", |store| store.content(&key)).await?.ok_or(LookupError::NoThread)
+    /// A [`ThreadError`].
+    pub(crate) async fn export(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<ThreadContent, ThreadError> {
+        let key = self.settled_key(owner, id).await;
+        self.runs.store.call("content", |store| store.content(&key)).await?.ok_or(ThreadError::NoThread)
     }
 
     /// Creates a thread with the content of an export. All messages count as sent by the client, and no interrupt is open.
     ///
     /// # Errors
-    /// A [`CopyError`], as of [`fork`](Self::fork).
+    /// A [`ThreadError`].
     pub(crate) async fn import(
         &self,
         owner: Option<&Principal>,
         id: ThreadId,
         mut content: ThreadContent,
-    ) -> Result<Thread, CopyError> {
+    ) -> Result<Thread, ThreadError> {
         content.title = content.title.as_deref().and_then(on_one_line);
         content.interrupts = Vec::new();
         content.messages.iter_mut().for_each(|copied| copied.run = None);
@@ -161,26 +110,26 @@ impl Threads {
         owner: Option<&Principal>,
         id: ThreadId,
         content: &ThreadContent,
-    ) -> Result<Thread, CopyError> {
+    ) -> Result<Thread, ThreadError> {
         check_id(&id, || "threadId".to_owned())?;
         let key = self.runs.key(owner, &id);
         let size = content.bytes();
         let count = content.messages.len();
         if count as u64 > self.runs.options.max_messages || size > self.runs.options.max_bytes {
-            return Err(CopyError::TooLarge { messages: count, bytes: size });
+            return Err(ThreadError::TooLarge { messages: count, bytes: size });
         }
         let runs = &self.runs;
-        runs.stored_bytes.check::<CopyError>(&runs.store, &runs.options.retention, &key.owner).await?;
+        runs.stored_bytes.check::<ThreadError>(&runs.store, &runs.options.retention, &key.owner).await?;
         if !self.runs.store.call("insert", |store| store.insert(&key, content)).await? {
-            return Err(CopyError::Exists);
+            return Err(ThreadError::Exists);
         }
         self.runs.count_new_thread();
         self.runs.publish(&key, ThreadChange::Created);
-        Ok(self.header(&key).await?)
+        self.header(&key).await
     }
 
     /// Checks what an export of this server always has.
-    fn check_content(&self, content: &ThreadContent) -> Result<(), CopyError> {
+    fn check_content(&self, content: &ThreadContent) -> Result<(), ThreadError> {
         check_id(&content.agent, || "agent".to_owned())?;
         let title_chars = content.title.as_ref().map_or(0, |title| title.chars().count());
         let too_long = format_args!("longer than {MAX_TITLE_CHARS} characters");
@@ -220,10 +169,10 @@ impl Threads {
     }
 }
 
-fn check(path: &str, is_valid: bool, problem: impl fmt::Display) -> Result<(), CopyError> {
+fn check(path: &str, is_valid: bool, problem: impl fmt::Display) -> Result<(), ThreadError> {
     match is_valid {
         true => Ok(()),
-        false => Err(CopyError::Invalid { path: path.to_owned(), problem: problem.to_string() }),
+        false => Err(ThreadError::Invalid { path: path.to_owned(), problem: problem.to_string() }),
     }
 }
 

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::Threads;
-use super::views::LookupError;
+use super::{ThreadError, Threads, error::MAX_METADATA_BYTES};
 use crate::run::{
     log::thread_event_hub::ThreadChange,
     persist::title::{MAX_TITLE_CHARS, on_one_line},
@@ -17,8 +16,6 @@ use crate::{
     },
 };
 
-/// The largest metadata of a thread, in bytes of JSON.
-pub(crate) const MAX_METADATA_BYTES: usize = 16 * 1024;
 /// The number of times that an edit is tried while runs change the thread.
 const MAX_ATTEMPTS: usize = 10;
 
@@ -35,50 +32,20 @@ pub(crate) struct ThreadEdit {
     pub head: Option<MessageId>,
 }
 
-/// The reason that a thread was not changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum EditError {
-    /// The thread was not found.
-    #[error(transparent)]
-    Lookup(#[from] LookupError),
-    /// The thread has no such message.
-    #[error("the thread has no such message")]
-    NoMessage,
-    /// The title has too many characters.
-    #[error("the title has more than {MAX_TITLE_CHARS} characters")]
-    TitleTooLong,
-    /// The metadata would be too large.
-    #[error("the metadata would have more than {MAX_METADATA_BYTES} bytes")]
-    MetadataTooLarge,
-    /// The branch cannot be changed during a run.
-    #[error("the thread has a running run: change the branch when it has ended")]
-    Running,
-    /// Other changes came in between, several times.
-    #[error("the thread was changed by other requests at the same time; try again")]
-    Changed,
-}
-
-impl From<StoreError> for EditError {
-    fn from(error: StoreError) -> Self {
-        Self::Lookup(error.into())
-    }
-}
-
 impl Threads {
     /// Changes a thread of a principal. Returns the thread after the change, without its state.
     ///
     /// # Errors
-    /// An [`EditError`]. After a transient error of the store the thread may have been changed, otherwise nothing was.
+    /// A [`ThreadError`].
     pub(crate) async fn edit(
         &self,
         owner: Option<&Principal>,
         id: &ThreadId,
         edit: ThreadEdit,
-    ) -> Result<Thread, EditError> {
+    ) -> Result<Thread, ThreadError> {
         let title = edit.title.map(|title| title.as_deref().and_then(on_one_line));
         if title.iter().flatten().any(|title| title.chars().count() > MAX_TITLE_CHARS) {
-            return Err(EditError::TitleTooLong);
+            return Err(ThreadError::TitleTooLong);
         }
         let key = self.runs.key(owner, id);
         if edit.head.is_some() {
@@ -86,15 +53,10 @@ impl Threads {
         }
         for _ in 0..MAX_ATTEMPTS {
             let include = ThreadParts { messages: edit.head.is_some(), ..ThreadParts::default() };
-            let view = self
-                .runs
-                .store
-                .call("thread", |store| store.thread(&key, include))
-                .await?
-                .ok_or(LookupError::NoThread)?;
+            let view = self.view(&key, include).await?;
             let metadata = edit.metadata.as_ref().map(|change| merged(&view.thread.metadata, change.as_ref()));
             if metadata.as_ref().is_some_and(|metadata| json_len(metadata) > MAX_METADATA_BYTES as u64) {
-                return Err(EditError::MetadataTooLarge);
+                return Err(ThreadError::MetadataTooLarge);
             }
             let end = match &edit.head {
                 Some(head) => self.branch_end(&view, head).await?,
@@ -111,7 +73,7 @@ impl Threads {
                 metadata: metadata.as_ref(),
                 head,
             };
-            let version = ThreadVersion { number: view.thread.number, version: view.thread.version };
+            let version = ThreadVersion::of(&view.thread);
             if self.runs.store.call("update", |store| store.update(version, &update)).await? {
                 match head {
                     Some(_) => drop(self.runs.cache.take(&key)),
@@ -128,45 +90,42 @@ impl Threads {
                 return Ok(changed(view.thread, title, edit.archived, metadata, end));
             }
         }
-        Err(EditError::Changed)
+        Err(ThreadError::Changed)
     }
 
     /// Returns the end of the branch of a message: its newest descendant, with the state and the interrupts there. Returns
     /// `None` if the current branch has the message.
-    async fn branch_end(&self, view: &ThreadView, id: &MessageId) -> Result<Option<BranchEnd>, EditError> {
+    async fn branch_end(&self, view: &ThreadView, id: &MessageId) -> Result<Option<BranchEnd>, ThreadError> {
         let current: Vec<_> = branch_of(&view.nodes, view.thread.head).into_iter().map(|node| node.number).collect();
         let is_current = |node: &MessageNode| current.binary_search(&node.number).is_ok();
         // An edited message can have the id of the message that it replaces.
         let mut same_id: Vec<_> = view.nodes.iter().filter(|node| node.message.id() == id).collect();
-        let Some(newest) = same_id.pop() else { return Err(EditError::NoMessage) };
+        let Some(newest) = same_id.pop() else { return Err(ThreadError::NoMessage) };
         let other = std::iter::once(newest).chain(same_id.into_iter().rev()).find(|node| !is_current(node));
         let Some(message) = other else { return Ok(None) };
         if view.thread.is_running {
-            return Err(EditError::Running);
+            return Err(ThreadError::BranchIsRunning);
         }
         let head = newest_descendant(&view.nodes, message.number);
-        let (state, interrupts) = self.end_of_branch(&view.thread, head).await?;
-        Ok(Some(BranchEnd { head, state, interrupts }))
+        Ok(Some(self.end_of_branch(&view.thread, head).await?))
     }
 
     /// Returns the state and the open interrupts at the end of a branch: those of the last run that ended on it. The
     /// interrupts of a run are not open after further messages.
-    pub(crate) async fn end_of_branch(
-        &self,
-        thread: &Thread,
-        head: i64,
-    ) -> Result<(Option<(i64, Value)>, Vec<Interrupt>), StoreError> {
+    pub(super) async fn end_of_branch(&self, thread: &Thread, head: i64) -> Result<BranchEnd, StoreError> {
         let (owner, run) = (&thread.key.owner, EndedRun::Branch(head));
         let left = self.runs.store.call("end_state", |store| store.end_state(owner, thread.number, run)).await?;
-        let Some(left) = left else { return Ok((None, Vec::new())) };
-        Ok((left.state, if left.head == head { left.interrupts } else { Vec::new() }))
+        let Some(left) = left else { return Ok(BranchEnd { head, state: None, interrupts: Vec::new() }) };
+        let interrupts = if left.head == head { left.interrupts } else { Vec::new() };
+        Ok(BranchEnd { head, state: left.state, interrupts })
     }
 }
 
-struct BranchEnd {
-    head: i64,
-    state: Option<(i64, Value)>,
-    interrupts: Vec<Interrupt>,
+/// The last message of a branch, with the state and the open interrupts there.
+pub(super) struct BranchEnd {
+    pub(super) head: i64,
+    pub(super) state: Option<(i64, Value)>,
+    pub(super) interrupts: Vec<Interrupt>,
 }
 
 /// Returns a thread as an update has left it.

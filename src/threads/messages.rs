@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::Threads;
-use super::views::{LookupError, RUN_END_TIMEOUT};
+use super::{ThreadError, Threads, views::RUN_END_TIMEOUT};
 use crate::{
     agent::Principal,
     protocol::{Message, MessageId, RunId, ThreadId},
@@ -50,25 +49,16 @@ impl Threads {
     /// Reads a page of the messages of a principal's thread.
     ///
     /// # Errors
-    /// A [`LookupError`].
+    /// A [`ThreadError`].
     pub(crate) async fn messages(
         &self,
         owner: Option<&Principal>,
         id: &ThreadId,
         selection: MessageSelection<'_>,
-    ) -> Result<MessageList, LookupError> {
-        let key = self.runs.key(owner, id);
-        self.wait_if_abandoned(&key).await;
-        let thread = self.header(&key).await?;
+    ) -> Result<MessageList, ThreadError> {
+        let thread = self.header(&self.settled_key(owner, id).await).await?;
         let run = match selection.run {
-            Some(run) => Some(
-                self.runs
-                    .store
-                    .call("run", |store| store.run(&key.owner, thread.number, run))
-                    .await?
-                    .ok_or(LookupError::NoRun)?
-                    .number,
-            ),
+            Some(run) => Some(self.run(&thread, run).await?.number),
             None => None,
         };
         let last = if run.is_some() { i64::MAX } else { thread.head };
@@ -80,7 +70,7 @@ impl Threads {
     /// newest messages of the current branch.
     ///
     /// # Errors
-    /// A [`LookupError`].
+    /// A [`ThreadError`].
     pub(crate) async fn overview(
         &self,
         owner: Option<&Principal>,
@@ -88,15 +78,9 @@ impl Threads {
         runs: usize,
         before: Option<i64>,
         limit: usize,
-    ) -> Result<ThreadOverview, LookupError> {
-        let key = self.runs.key(owner, id);
-        self.wait_if_abandoned(&key).await;
-        let view = self
-            .runs
-            .store
-            .call("thread", |store| store.thread(&key, ThreadParts { messages: false, state: true, runs }))
-            .await?
-            .ok_or(LookupError::NoThread)?;
+    ) -> Result<ThreadOverview, ThreadError> {
+        let key = self.settled_key(owner, id).await;
+        let view = self.view(&key, ThreadParts { messages: false, state: true, runs }).await?;
         let query = MessageQuery { newest: before.unwrap_or(view.thread.head), run: None, limit };
         let messages = self.message_list(&view.thread, &query).await?;
         Ok(ThreadOverview { thread: view.thread, runs: view.runs, messages })
@@ -120,7 +104,14 @@ impl Threads {
         Ok(Some(left.map_or_else(|| thread.run_id.clone(), |left| left.run_id)))
     }
 
-    /// Waits for the end of a run whose client has left, so that its messages are stored.
+    /// Returns the key of a thread after the end of a run whose client has left, so that the run's messages are stored.
+    pub(super) async fn settled_key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
+        let key = self.runs.key(owner, id);
+        self.wait_if_abandoned(&key).await;
+        key
+    }
+
+    /// Waits for the end of a run whose client has left.
     pub(crate) async fn wait_if_abandoned(&self, key: &ThreadKey) {
         if let Some(active) = self.runs.queue.active(key).filter(|active| active.log.is_none()) {
             active.wait_if_abandoned(Duration::ZERO, RUN_END_TIMEOUT).await;

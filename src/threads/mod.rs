@@ -5,6 +5,7 @@
 
 mod copies;
 mod edits;
+mod error;
 mod feedback;
 mod messages;
 mod recordings;
@@ -14,11 +15,10 @@ pub(crate) mod titles;
 mod views;
 
 pub(crate) use self::{
-    copies::CopyError,
-    edits::{EditError, ThreadEdit},
-    feedback::{FeedbackError, MAX_COMMENT_BYTES},
+    edits::ThreadEdit,
+    error::ThreadError,
     messages::{MessageList, MessageSelection, ThreadOverview},
     run_log::{LogPage, RunLog},
     service::Threads,
-    views::{CancelOutcome, LookupError, ThreadConnection},
+    views::{CancelOutcome, ThreadConnection},
 };

@@ -3,8 +3,7 @@
 //! The log has what clients get; a recording has what the agent has sent. The snapshots that the recorder adds are left
 //! out: that of the state after `RUN_STARTED`, and those of state and messages before interrupts.
 
-use super::Threads;
-use super::{LogPage, LookupError, RunLog};
+use super::{LogPage, RunLog, ThreadError, Threads};
 use crate::run::persist::stored_request::StoredRequest;
 use crate::{
     agent::Principal,
@@ -40,32 +39,30 @@ impl Threads {
     /// Returns the recording of a detached run that has ended.
     ///
     /// # Errors
-    /// A [`LookupError`]; [`LookupError::Running`] if the run has not ended.
+    /// A [`ThreadError`]; [`ThreadError::Running`] if the run has not ended.
     pub(crate) async fn recording(
         &self,
         owner: Option<&Principal>,
         thread: &ThreadId,
         run: &RunId,
-    ) -> Result<RunRecording, LookupError> {
+    ) -> Result<RunRecording, ThreadError> {
         let log = self.log(owner, thread, run).await?;
         let (record, key) = (&log.record, self.runs.key(owner, thread));
         if record.status == RunStatus::Running {
-            return Err(LookupError::Running);
+            return Err(ThreadError::Running);
         }
         let start = self
             .runs
             .store
             .call("run_start", |store| store.run_start(&key.owner, record.number))
             .await?
-            .ok_or(LookupError::LogRemoved)?;
+            .ok_or(ThreadError::LogRemoved)?;
         // Fails now if the log was removed.
         let first_page = Some(log.page(0).await?);
-        let view = self
-            .runs
-            .store
-            .call("thread", |store| store.thread(&key, ThreadParts { messages: true, state: true, runs: 0 }))
-            .await?;
-        let view = view.filter(|view| view.thread.number == record.thread).ok_or(LookupError::NoThread)?;
+        let view = self.view(&key, ThreadParts { messages: true, ..ThreadParts::default() }).await?;
+        if view.thread.number != record.thread {
+            return Err(ThreadError::NoThread);
+        }
         let messages: Vec<_> =
             branch_of(&view.nodes, start.head).into_iter().map(|node| node.message.clone()).collect();
         let request = StoredRequest::from_json(&start.request).map_err(|error| StoreError::Failed(Box::new(error)))?;
@@ -88,8 +85,8 @@ impl RunRecording {
     /// Returns the next lines; `None` after the last one.
     ///
     /// # Errors
-    /// [`LookupError::LogRemoved`] or [`LookupError::Store`].
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, LookupError> {
+    /// [`ThreadError::LogRemoved`] or [`ThreadError::Store`].
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, ThreadError> {
         if let Some(head) = self.head.take() {
             return Ok(Some(head));
         }

@@ -1,6 +1,6 @@
 //! The log of a detached run, read page by page.
 
-use super::{LookupError, Threads};
+use super::{ThreadError, Threads};
 use crate::{
     agent::Principal,
     protocol::{RunId, ThreadId},
@@ -31,13 +31,13 @@ impl Threads {
     /// Returns the log of a detached run, to read it page by page.
     ///
     /// # Errors
-    /// A [`LookupError`].
+    /// A [`ThreadError`].
     pub(crate) async fn log(
         &self,
         owner: Option<&Principal>,
         thread: &ThreadId,
         run: &RunId,
-    ) -> Result<RunLog, LookupError> {
+    ) -> Result<RunLog, ThreadError> {
         let (key, record) = self.detached_run(owner, thread, run).await?;
         let follower = self.follower(&key, &record, 0)?;
         Ok(RunLog { threads: self.clone(), record, follower })
@@ -48,17 +48,17 @@ impl RunLog {
     /// Reads the stored events that follow the event with number `after`, up to the size of a page.
     ///
     /// # Errors
-    /// [`LookupError::LogRemoved`] or [`LookupError::Store`].
-    pub(crate) async fn page(&self, after: u64) -> Result<LogPage, LookupError> {
+    /// [`ThreadError::LogRemoved`] or [`ThreadError::Store`].
+    pub(crate) async fn page(&self, after: u64) -> Result<LogPage, ThreadError> {
         let page = self
             .threads
             .runs
             .store
             .call("events", |store| store.events(&self.follower.key().owner, self.record.number, after, PAGE_BYTES))
             .await?;
-        let page = LogPage { after, page: page.ok_or(LookupError::LogRemoved)? };
+        let page = LogPage { after, page: page.ok_or(ThreadError::LogRemoved)? };
         match page.is_empty() && page.has_ended() && page.last() < page.tail() {
-            true => Err(LookupError::LogRemoved),
+            true => Err(ThreadError::LogRemoved),
             false => Ok(page),
         }
     }

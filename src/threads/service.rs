@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::ThreadError;
 use crate::{
     agent::Principal,
+    protocol::RunId,
     run::{Runs, ThreadEvents, ThreadRuns, owner_of},
-    store::StoreError,
+    store::{RunRecord, StoreError, Thread, ThreadKey, ThreadParts, ThreadView},
 };
 
 /// The stored threads of a server. Cheap to clone.
@@ -38,5 +40,21 @@ impl Threads {
     pub(crate) fn follow_changes(&self, owner: Option<&Principal>) -> ThreadEvents {
         self.runs.start_tasks();
         self.runs.events.subscribe(owner_of(owner))
+    }
+
+    /// Reads the parts of a thread that `include` names.
+    pub(super) async fn view(&self, key: &ThreadKey, include: ThreadParts) -> Result<ThreadView, ThreadError> {
+        self.runs.store.call("thread", |store| store.thread(key, include)).await?.ok_or(ThreadError::NoThread)
+    }
+
+    /// Reads a thread without its messages and its state.
+    pub(super) async fn header(&self, key: &ThreadKey) -> Result<Thread, ThreadError> {
+        Ok(self.view(key, ThreadParts::default()).await?.thread)
+    }
+
+    /// Reads a run of a thread.
+    pub(super) async fn run(&self, thread: &Thread, id: &RunId) -> Result<RunRecord, ThreadError> {
+        let run = self.runs.store.call("run", |store| store.run(&thread.key.owner, thread.number, id)).await?;
+        run.ok_or(ThreadError::NoRun)
     }
 }

@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::Threads;
+use super::{ThreadError, Threads};
 use crate::run::{
     AgentEntry,
     drive::launch::observed_context,
@@ -23,7 +23,7 @@ use crate::{
         metrics::{GaugeCount, Metrics},
     },
     protocol::{Event, Message, MessageId, Messages, RunAgentInput, RunId, ThreadId},
-    store::{ThreadKey, ThreadParts, ThreadUpdate, ThreadVersion},
+    store::{ThreadKey, ThreadUpdate, ThreadVersion},
 };
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -69,16 +69,14 @@ impl Threads {
     }
 
     /// Replaces the title that was made from the first message. A title that the owner has set meanwhile stays.
-    async fn replace_title(&self, key: &ThreadKey, made: &str, title: &str) -> Result<(), crate::store::StoreError> {
+    async fn replace_title(&self, key: &ThreadKey, made: &str, title: &str) -> Result<(), ThreadError> {
         for _ in 0..MAX_ATTEMPTS {
-            let Some(view) = self.runs.store.call("thread", |store| store.thread(key, ThreadParts::default())).await?
-            else {
-                return Ok(());
+            let thread = match self.header(key).await {
+                Ok(thread) if thread.title.as_deref() == Some(made) => thread,
+                Ok(_) | Err(ThreadError::NoThread) => return Ok(()),
+                Err(error) => return Err(error),
             };
-            if view.thread.title.as_deref() != Some(made) {
-                return Ok(());
-            }
-            let version = ThreadVersion { number: view.thread.number, version: view.thread.version };
+            let version = ThreadVersion::of(&thread);
             let update = ThreadUpdate { title: Some(Some(title)), ..ThreadUpdate::default() };
             if self.runs.store.call("update", |store| store.update(version, &update)).await? {
                 self.runs.cache.raise_version(key, version);

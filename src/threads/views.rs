@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::Threads;
+use super::{ThreadError, Threads};
 use crate::run::{
     drive::{complete_on_drop::CompleteOnDrop, control::Stop},
     log::{
@@ -25,33 +25,8 @@ const LEAVE_NOTICE: Duration = Duration::from_millis(250);
 const RUN_END_POLL: Duration = Duration::from_millis(20);
 /// The number of threads that are listed at once, to delete all.
 const DELETED_PER_PAGE: usize = 100;
-
-/// The error of looking up a thread or a run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum LookupError {
-    /// The principal has no such thread.
-    #[error("there is no such thread")]
-    NoThread,
-    /// The thread has no such run.
-    #[error("there is no such run")]
-    NoRun,
-    /// The run is not detached.
-    #[error("this run has no log, because it was not detached: start it with onDisconnect \"continue\"")]
-    NoLog,
-    /// The server, or the principal, is at its limit of followers.
-    #[error("too many clients follow runs; try again later")]
-    TooManyFollowers,
-    /// The run has not ended.
-    #[error("the run has not ended; its recording can be read when it has")]
-    Running,
-    /// Retention has removed the log.
-    #[error("the log of this run was removed")]
-    LogRemoved,
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
+/// The number of threads in which the thread of a run is searched.
+const MAX_SEARCHED_THREADS: usize = 200;
 
 /// The result of cancelling a run.
 #[derive(Debug, PartialEq)]
@@ -84,23 +59,22 @@ impl Threads {
     /// Reads a thread of a principal, with its messages and its newest runs.
     ///
     /// # Errors
-    /// A [`LookupError`].
+    /// A [`ThreadError`].
     pub(crate) async fn read(
         &self,
         owner: Option<&Principal>,
         id: &ThreadId,
         runs: usize,
-    ) -> Result<ThreadView, LookupError> {
-        let (key, include) = (self.runs.key(owner, id), ThreadParts { messages: true, state: true, runs });
-        self.wait_if_abandoned(&key).await;
-        self.runs.store.call("thread", |store| store.thread(&key, include)).await?.ok_or(LookupError::NoThread)
+    ) -> Result<ThreadView, ThreadError> {
+        let key = self.settled_key(owner, id).await;
+        self.view(&key, ThreadParts { messages: true, state: true, runs }).await
     }
 
     /// Reads a thread of a principal without its messages and its state.
     ///
     /// # Errors
-    /// A [`LookupError`].
-    pub(crate) async fn thread(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<Thread, LookupError> {
+    /// A [`ThreadError`].
+    pub(crate) async fn thread(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<Thread, ThreadError> {
         self.header(&self.runs.key(owner, id)).await
     }
 
@@ -112,7 +86,7 @@ impl Threads {
             }
             match self.thread(owner, &changes.id).await {
                 Ok(thread) => ChangedThread::Summary(Box::new(thread)),
-                Err(LookupError::NoThread) => ChangedThread::Deleted,
+                Err(ThreadError::NoThread) => ChangedThread::Deleted,
                 Err(error) => {
                     tracing::warn!(thread = ?changes.id, ?error, "cannot read a thread that has changed");
                     ChangedThread::Unknown
@@ -122,31 +96,28 @@ impl Threads {
         changes.thread.get_or_init(read).await
     }
 
-    pub(crate) async fn header(&self, key: &ThreadKey) -> Result<Thread, LookupError> {
-        let view = self.runs.store.call("thread", |store| store.thread(key, ThreadParts::default())).await?;
-        view.map(|view| view.thread).ok_or(LookupError::NoThread)
-    }
-
-    /// Finds the thread of a run by the run's id alone, among the principal's threads with the newest runs.
+    /// Finds the thread whose newest run has this id, among the principal's 200 threads with the newest runs. If several
+    /// have such a run, it is the one with the newest. An index of run ids would have to be changed by each run.
     ///
     /// # Errors
-    /// A [`LookupError`].
-    pub(crate) async fn thread_of_run(&self, owner: Option<&Principal>, run: &RunId) -> Result<ThreadId, LookupError> {
-        let owner = owner.map_or(ThreadKey::ANONYMOUS, Principal::id);
-        self.runs.store.call("thread_of_run", |store| store.thread_of_run(owner, run)).await?.ok_or(LookupError::NoRun)
+    /// A [`ThreadError`].
+    pub(crate) async fn thread_of_run(&self, owner: Option<&Principal>, run: &RunId) -> Result<ThreadId, ThreadError> {
+        let newest = self.list(owner, &ThreadPage::first(MAX_SEARCHED_THREADS)).await?;
+        let found = newest.into_iter().find(|thread| thread.run_id == *run);
+        found.map(|thread| thread.key.id).ok_or(ThreadError::NoRun)
     }
 
     /// Follows the log of a run after the event with number `after`. Returns `None` if the run has ended and no event follows.
     ///
     /// # Errors
-    /// A [`LookupError`].
+    /// A [`ThreadError`].
     pub(crate) async fn follow(
         &self,
         owner: Option<&Principal>,
         thread: &ThreadId,
         run: &RunId,
         after: u64,
-    ) -> Result<Option<Follower>, LookupError> {
+    ) -> Result<Option<Follower>, ThreadError> {
         let (key, record) = self.detached_run(owner, thread, run).await?;
         if record.status != RunStatus::Running {
             if after >= record.events {
@@ -155,7 +126,7 @@ impl Threads {
             let page =
                 self.runs.store.call("events", |store| store.events(&key.owner, record.number, after, 1)).await?;
             if page.is_none_or(|page| page.events.is_empty()) {
-                return Err(LookupError::LogRemoved);
+                return Err(ThreadError::LogRemoved);
             }
         }
         self.follower(&key, &record, after).map(Some)
@@ -166,21 +137,16 @@ impl Threads {
         owner: Option<&Principal>,
         thread: &ThreadId,
         run: &RunId,
-    ) -> Result<(ThreadKey, RunRecord), LookupError> {
+    ) -> Result<(ThreadKey, RunRecord), ThreadError> {
         self.runs.start_tasks();
         let key = self.runs.key(owner, thread);
         let thread = self.header(&key).await?;
-        let record = self
-            .runs
-            .store
-            .call("run", |store| store.run(&thread.key.owner, thread.number, run))
-            .await?
-            .ok_or(LookupError::NoRun)?;
-        if record.detached { Ok((key, record)) } else { Err(LookupError::NoLog) }
+        let record = self.run(&thread, run).await?;
+        if record.detached { Ok((key, record)) } else { Err(ThreadError::NoLog) }
     }
 
-    pub(crate) fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Result<Follower, LookupError> {
-        let permit = self.runs.followers.take(&key.owner).ok_or(LookupError::TooManyFollowers)?;
+    pub(crate) fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Result<Follower, ThreadError> {
+        let permit = self.runs.followers.take(&key.owner).ok_or(ThreadError::TooManyFollowers)?;
         let here = self.runs.queue.active(key).filter(|active| active.lease.run == run.number);
         let live = here.and_then(|active| active.log.clone());
         Ok(Follower::from_stored_run(&self.runs, key.clone(), run, after, permit).with_live(live))
@@ -197,12 +163,12 @@ impl Threads {
     /// Returns a thread with its messages, and a follower of its running detached run.
     ///
     /// # Errors
-    /// [`LookupError::TooManyFollowers`] or [`LookupError::Store`].
+    /// [`ThreadError::TooManyFollowers`] or [`ThreadError::Store`].
     pub(crate) async fn connect(
         &self,
         owner: Option<&Principal>,
         id: &ThreadId,
-    ) -> Result<ThreadConnection, LookupError> {
+    ) -> Result<ThreadConnection, ThreadError> {
         self.runs.start_tasks();
         self.wait_for_leaving(owner, id).await;
         let key = self.runs.key(owner, id);
@@ -219,13 +185,13 @@ impl Threads {
     /// Cancels a run that is running or waiting.
     ///
     /// # Errors
-    /// A [`LookupError`].
+    /// A [`ThreadError`].
     pub(crate) async fn cancel(
         &self,
         owner: Option<&Principal>,
         thread: &ThreadId,
         run: &RunId,
-    ) -> Result<CancelOutcome, LookupError> {
+    ) -> Result<CancelOutcome, ThreadError> {
         let key = self.runs.key(owner, thread);
         if let Some(active) = self.runs.queue.active(&key).filter(|active| active.run_id == *run) {
             active.control.cancel();
@@ -237,21 +203,15 @@ impl Threads {
         self.cancel_stored(&self.header(&key).await?, run).await
     }
 
-    async fn cancel_stored(&self, thread: &Thread, run: &RunId) -> Result<CancelOutcome, LookupError> {
+    async fn cancel_stored(&self, thread: &Thread, run: &RunId) -> Result<CancelOutcome, ThreadError> {
         if let Some(shared) = self.runs.store.shared() {
             return match shared.request_cancel(thread.number, run).await? {
                 CancelRequest::Requested => Ok(CancelOutcome::Requested),
                 CancelRequest::Ended(record) => Ok(CancelOutcome::Ended(record)),
-                CancelRequest::Unknown => Err(LookupError::NoRun),
+                CancelRequest::Unknown => Err(ThreadError::NoRun),
             };
         }
-        match self
-            .runs
-            .store
-            .call("run", |store| store.run(&thread.key.owner, thread.number, run))
-            .await?
-            .ok_or(LookupError::NoRun)?
-        {
+        match self.run(thread, run).await? {
             // A run of an earlier process, which is about to be closed.
             record if record.status == RunStatus::Running => Ok(CancelOutcome::Requested),
             record => Ok(CancelOutcome::Ended(record)),
@@ -261,15 +221,15 @@ impl Threads {
     /// Deletes a thread with all its runs. A running run is cancelled first.
     ///
     /// # Errors
-    /// A [`LookupError`].
-    pub(crate) async fn delete(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<(), LookupError> {
+    /// A [`ThreadError`].
+    pub(crate) async fn delete(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<(), ThreadError> {
         let thread = self.header(&self.runs.key(owner, id)).await?;
         if thread.is_running {
             match self.runs.queue.active(&thread.key).filter(|active| active.lease.run == thread.run) {
                 Some(active) => active.control.cancel(),
                 None => match self.cancel_stored(&thread, &thread.run_id).await {
                     // `NoRun`: another request has deleted the thread, or replaced the run.
-                    Ok(_) | Err(LookupError::NoRun) => {}
+                    Ok(_) | Err(ThreadError::NoRun) => {}
                     Err(error) => return Err(error),
                 },
             }
@@ -294,7 +254,7 @@ impl Threads {
     ///
     /// # Errors
     /// The error of the store. The threads deleted until then stay deleted.
-    pub(crate) async fn delete_all(&self, owner: Option<&Principal>) -> Result<u64, LookupError> {
+    pub(crate) async fn delete_all(&self, owner: Option<&Principal>) -> Result<u64, ThreadError> {
         let (threads, owner) = (self.clone(), owner.cloned());
         CompleteOnDrop::new(async move {
             let mut deleted = 0;
@@ -306,7 +266,7 @@ impl Threads {
                 for thread in page {
                     match threads.delete(owner.as_ref(), &thread.key.id).await {
                         Ok(()) => deleted += 1,
-                        Err(LookupError::NoThread) => {}
+                        Err(ThreadError::NoThread) => {}
                         Err(error) => return Err(error),
                     }
                 }
@@ -315,7 +275,7 @@ impl Threads {
         .await
     }
 
-    async fn delete_stored(self, thread: Thread) -> Result<(), LookupError> {
+    async fn delete_stored(self, thread: Thread) -> Result<(), ThreadError> {
         self.runs.cache.take(&thread.key);
         let existed = self.runs.store.call("delete", |store| store.delete(thread.number)).await?;
         // A run that did not end in time, or that began in the meantime.
@@ -326,7 +286,7 @@ impl Threads {
         self.runs.stored_bytes.forget(&thread.key.owner);
         self.runs.remove_data(&thread.key).await;
         self.runs.publish(&thread.key, ThreadChange::Deleted);
-        if existed { Ok(()) } else { Err(LookupError::NoThread) }
+        if existed { Ok(()) } else { Err(ThreadError::NoThread) }
     }
 
     /// Stores that a follower's client has received its run to the end.
@@ -364,14 +324,48 @@ mod tests {
         async fn threads_swept(&self, _: &dyn Store) {}
     }
 
+    /// The content of a thread with one run.
+    fn content(run: &str) -> ThreadContent {
+        let record = RunRecord::new(0, 0, run.into(), "echo".to_owned());
+        let run = CopiedRun { record, head: 0, state: None, interrupts: Vec::new(), answered: Vec::new() };
+        ThreadContent { runs: vec![run], ..ThreadContent::default() }
+    }
+
+    fn key(owner: &str, id: &str) -> ThreadKey {
+        ThreadKey { owner: owner.into(), id: id.into() }
+    }
+
+    #[tokio::test]
+    async fn a_thread_is_found_by_its_newest_run_among_200() {
+        let store = Arc::new(MemoryStore::new());
+        let threads = Threads::of(&Runs::builder().stored(store.clone(), Default::default())).unwrap();
+        let insert = async |owner: &str, id: &str, run: &str| {
+            assert!(store.insert(&key(owner, id), &content(run)).await.unwrap());
+        };
+        let found = async |run: &str| match threads.thread_of_run(None, &run.into()).await {
+            Ok(thread) => Some(thread.to_string()),
+            Err(error) => {
+                assert!(matches!(error, ThreadError::NoRun), "{error:?}");
+                None
+            }
+        };
+        for (id, run) in [("a", "r"), ("b", "s"), ("c", "r")] {
+            insert(ThreadKey::ANONYMOUS, id, run).await;
+        }
+        insert("key:ann", "d", "r").await;
+        assert_eq!(found("r").await.as_deref(), Some("c"), "the newest of the owner");
+        assert_eq!((found("s").await.as_deref(), found("other").await), (Some("b"), None));
+        for number in 0..MAX_SEARCHED_THREADS {
+            assert_eq!(found("s").await.is_some(), number < MAX_SEARCHED_THREADS - 1, "{number}");
+            insert(ThreadKey::ANONYMOUS, &number.to_string(), "newer").await;
+        }
+    }
+
     #[tokio::test]
     async fn a_deletion_completes_when_its_client_leaves() {
         let (store, data) = (MemoryStore::new(), Arc::<SlowData>::default());
-        let record = RunRecord::new(0, 0, "r".into(), "echo".to_owned());
-        let run = CopiedRun { record, head: 0, state: None, interrupts: Vec::new(), answered: Vec::new() };
-        let content = ThreadContent { runs: vec![run], ..ThreadContent::default() };
-        let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: "t".into() };
-        assert!(store.insert(&key, &content).await.unwrap());
+        let key = key(ThreadKey::ANONYMOUS, "t");
+        assert!(store.insert(&key, &content("r")).await.unwrap());
         let threads = Threads::of(&Runs::builder().stored(Arc::new(store), Default::default())).unwrap();
         threads.runs.set_data(data.clone());
         let mut changes = threads.follow_changes(None);

@@ -13,7 +13,7 @@ use crate::{
         accept::extract::{OwnThreads, Path},
         error::ApiError,
     },
-    threads::LookupError,
+    threads::ThreadError,
 };
 
 const JSON_LINES: HeaderValue = HeaderValue::from_static("application/jsonl");
@@ -40,7 +40,7 @@ pub(crate) async fn read_recording(
     let disposition = format!("attachment; filename=\"{}\"", recording.file_name());
     let lines = stream::try_unfold(recording, |mut recording| async move {
         let next = recording.next().await.inspect_err(log_failure)?;
-        Ok::<_, LookupError>(next.map(|lines| (lines, recording)))
+        Ok::<_, ThreadError>(next.map(|lines| (lines, recording)))
     });
     let mut response = Body::from_stream(lines).into_response();
     let headers = response.headers_mut();
@@ -51,6 +51,6 @@ pub(crate) async fn read_recording(
     Ok(response)
 }
 
-fn log_failure(error: &LookupError) {
+fn log_failure(error: &ThreadError) {
     tracing::warn!(?error, "a recording could not be sent to its end");
 }

@@ -88,7 +88,7 @@ promises! {
         what_a_run_was_given_is_removed_with_its_log;
     messages: a_branch_is_read_backwards_page_by_page, a_page_has_the_siblings_of_its_messages,
         the_messages_of_a_run_are_read_on_all_branches;
-    read: threads_are_listed_newest_first, a_thread_is_found_by_its_newest_run, archived_threads_and_agents_are_selected, paging_skips_and_repeats_no_thread, runs_are_read_newest_first,
+    read: threads_are_listed_newest_first, archived_threads_and_agents_are_selected, paging_skips_and_repeats_no_thread, runs_are_read_newest_first,
         unknown_threads_and_runs_are_none;
     remove: a_deleted_thread_is_not_found, a_recreated_thread_rejects_old_leases,
         retention_without_limits_removes_nothing, old_threads_are_removed, surplus_threads_of_an_owner_are_removed,

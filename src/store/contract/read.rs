@@ -75,28 +75,6 @@ pub(super) async fn paging_skips_and_repeats_no_thread(store: DynStore) {
     }
 }
 
-pub(super) async fn a_thread_is_found_by_its_newest_run(store: DynStore) {
-    for (thread, id, owner) in [("a", "r", "ann"), ("b", "r", "bob"), ("c", "r", "ann"), ("c", "s", "ann")] {
-        ended_run(&store, run(thread, id).of(&format!("key:{owner}"))).await;
-    }
-    run("d", "q").of("key:ann").begun(&store).await;
-    let found = async |owner: &str, id: &str| {
-        store.thread_of_run(owner, &id.into()).await.unwrap().map(|thread| thread.to_string())
-    };
-    assert_eq!(found("key:ann", "r").await.as_deref(), Some("a"), "the newest run of c has another id");
-    assert_eq!(found("key:bob", "r").await.as_deref(), Some("b"));
-    assert_eq!(found("key:ann", "s").await.as_deref(), Some("c"));
-    assert_eq!(found("key:ann", "q").await.as_deref(), Some("d"), "it is running");
-    assert_eq!(found("key:bob", "s").await, None);
-    assert_eq!(found("none", "r").await, None);
-    ended_run(&store, run("e", "r").of("key:ann")).await;
-    assert_eq!(found("key:ann", "r").await.as_deref(), Some("e"));
-    for thread in 0..MAX_SEARCHED_THREADS {
-        assert_eq!(found("key:ann", "q").await.is_some(), thread < MAX_SEARCHED_THREADS - 1, "{thread}");
-        ended_run(&store, run(&format!("newer {thread}"), "x").of("key:ann")).await;
-    }
-}
-
 pub(super) async fn runs_are_read_newest_first(store: DynStore) {
     for id in ["a", "b", "c", "a"] {
         let lease = lease(&store, "t", id).await;

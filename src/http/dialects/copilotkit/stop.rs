@@ -21,7 +21,7 @@ use crate::{
         error::ApiError,
     },
     protocol::{RunId, ThreadId},
-    threads::{CancelOutcome, LookupError, Threads},
+    threads::{CancelOutcome, ThreadError, Threads},
 };
 
 const RUN_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -75,15 +75,15 @@ async fn stop_run(
     owner: Option<&Principal>,
     thread: &ThreadId,
     wanted: Option<&RunId>,
-) -> Result<bool, LookupError> {
+) -> Result<bool, ThreadError> {
     let deadline = Instant::now() + RUN_WAIT_TIMEOUT;
     loop {
         match stop_active(threads, owner, thread, wanted).await {
             Ok(stopped) => return Ok(stopped),
-            Err(LookupError::NoThread | LookupError::NoRun) if wanted.is_none() || Instant::now() >= deadline => {
+            Err(ThreadError::NoThread | ThreadError::NoRun) if wanted.is_none() || Instant::now() >= deadline => {
                 return Ok(false);
             }
-            Err(LookupError::NoThread | LookupError::NoRun) => sleep(RUN_POLL_INTERVAL).await,
+            Err(ThreadError::NoThread | ThreadError::NoRun) => sleep(RUN_POLL_INTERVAL).await,
             Err(error) => return Err(error),
         }
     }
@@ -94,12 +94,12 @@ async fn stop_active(
     owner: Option<&Principal>,
     thread: &ThreadId,
     wanted: Option<&RunId>,
-) -> Result<bool, LookupError> {
+) -> Result<bool, ThreadError> {
     let run = match wanted {
         Some(wanted) => wanted.clone(),
         None => {
             let thread = threads.thread(owner, thread).await?;
-            Some(thread.run_id).filter(|_| thread.is_running).ok_or(LookupError::NoRun)?
+            Some(thread.run_id).filter(|_| thread.is_running).ok_or(ThreadError::NoRun)?
         }
     };
     Ok(threads.cancel(owner, thread, &run).await? == CancelOutcome::Requested)

@@ -21,7 +21,7 @@ use crate::{
     },
     protocol::{ThreadId, decode::decode_members},
     store::{Thread, ThreadPage},
-    threads::{EditError, ThreadEdit},
+    threads::{ThreadEdit, ThreadError},
 };
 
 #[derive(Deserialize, IntoParams)]
@@ -156,7 +156,7 @@ pub(super) async fn archive_copilot_thread(
 async fn edit_thread(own: &OwnThreads, thread: String, edit: ThreadEdit) -> Result<Json<ThreadRecord>, ApiError> {
     let edited = own.threads.edit(own.owner.as_ref(), &thread.into(), edit).await;
     let thread = edited.map_err(|error| match error {
-        EditError::TitleTooLong => ApiError::from(error).at("name"),
+        ThreadError::TitleTooLong => ApiError::from(error).at("name"),
         error => error.into(),
     })?;
     Ok(Json(ThreadRecord::of(thread, None)))

@@ -37,7 +37,7 @@ use crate::{
         encode::{Encoder, SSE_MEDIA_TYPE},
     },
     run::{AgentEntry, RunRequest, has_expired},
-    threads::{LookupError, Threads},
+    threads::{ThreadError, Threads},
 };
 
 pub(crate) fn route_set(options: &NamedEventOptions, stores_threads: bool) -> Option<RouteSet> {
@@ -141,7 +141,7 @@ async fn open_interrupts(
     let thread = match threads.thread(owner, id).await {
         Ok(thread) => thread,
         // The request begins the thread.
-        Err(LookupError::NoThread) => return Ok((Vec::new(), agent)),
+        Err(ThreadError::NoThread) => return Ok((Vec::new(), agent)),
         Err(error) => return Err(error.into()),
     };
     let open = thread.interrupts;

@@ -30,7 +30,7 @@ use crate::{
     agent::Principal,
     protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder},
     threads::Threads,
-    threads::{LookupError, MessageList, MessageSelection, ThreadOverview},
+    threads::{MessageList, MessageSelection, ThreadError, ThreadOverview},
 };
 
 /// The number of messages without `limit`: more than a thread can have (`[threads] max_messages`). TanStack's client sends a
@@ -187,7 +187,7 @@ async fn hydrate(
     let ThreadOverview { thread, runs, messages } = match threads.overview(owner, &id, 1, before, limit).await {
         Ok(overview) => overview,
         // A page asks for the thread that it is about to begin.
-        Err(LookupError::NoThread) => return Ok(Json(Hydration::default()).into_response()),
+        Err(ThreadError::NoThread) => return Ok(Json(Hydration::default()).into_response()),
         Err(error) => return Err(error.into()),
     };
     let pages = whole_turns(threads, owner, &id, messages).await?;
