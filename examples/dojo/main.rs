@@ -40,7 +40,7 @@ const PORT: u16 = 8000;
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    logs::init(&LogOptions::default()).map_err(std::io::Error::other)?;
+    logs::init(&LogOptions::default())?;
     let mut arguments = std::env::args().skip(1);
     let port = arguments.next().map_or(Ok(PORT), |port| port.parse()).map_err(std::io::Error::other)?;
     let pace = arguments.next().map_or(Ok(Pace::default()), |pace| pace.parse()).map_err(std::io::Error::other)?;

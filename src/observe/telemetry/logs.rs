@@ -1,12 +1,15 @@
 //! Log lines on standard error, as text or as JSON objects.
 
-use std::{io::IsTerminal as _, panic};
+use std::{
+    io::{self, IsTerminal as _},
+    panic,
+};
 
 use serde::Deserialize;
 use smart_default::SmartDefault;
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
-    filter::{LevelFilter, ParseError},
+    filter::LevelFilter,
     fmt::{self, format::JsonFields},
     layer::SubscriberExt as _,
     util::SubscriberInitExt as _,
@@ -51,32 +54,24 @@ pub enum LogFormat {
     Json,
 }
 
-/// A level or filter that is invalid.
-#[derive(Debug, thiserror::Error)]
-#[error("{filter:?} is not a log level or filter: {problem}")]
-pub struct InvalidFilter {
-    filter: String,
-    problem: String,
-}
-
 /// Checks a level or filter in the form of `RUST_LOG`.
 ///
 /// # Errors
-/// [`InvalidFilter`] if the text is invalid.
-pub(crate) fn check(filter: &str) -> Result<(), InvalidFilter> {
+/// If the text is invalid.
+pub(crate) fn check(filter: &str) -> io::Result<()> {
     parse(filter).map(drop)
 }
 
 /// Starts logging for the whole process, panics included. A second call keeps the first one's subscriber.
 ///
 /// # Errors
-/// [`InvalidFilter`] if the level, or `RUST_LOG`, is invalid.
-pub fn init(options: &LogOptions) -> Result<(), InvalidFilter> {
+/// If the level, or `RUST_LOG`, is invalid.
+pub fn init(options: &LogOptions) -> io::Result<()> {
     init_with(options, None)
 }
 
 /// Starts logging at the level `info`, or at that of `RUST_LOG`, unless the program has a subscriber.
-pub(crate) fn init_unless_set() -> Result<(), InvalidFilter> {
+pub(crate) fn init_unless_set() -> io::Result<()> {
     match tracing::dispatcher::has_been_set() {
         true => Ok(()),
         false => subscribe(&LogOptions::default(), None),
@@ -84,7 +79,7 @@ pub(crate) fn init_unless_set() -> Result<(), InvalidFilter> {
 }
 
 /// Starts logging, panics included, and another layer whose filter is its own.
-pub(super) fn init_with(options: &LogOptions, traces: Option<BoxedLayer>) -> Result<(), InvalidFilter> {
+pub(super) fn init_with(options: &LogOptions, traces: Option<BoxedLayer>) -> io::Result<()> {
     subscribe(options, traces)?;
     panic::set_hook(Box::new(|info| {
         let panic = info.payload_as_str().unwrap_or("not a text");
@@ -94,7 +89,7 @@ pub(super) fn init_with(options: &LogOptions, traces: Option<BoxedLayer>) -> Res
     Ok(())
 }
 
-fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> Result<(), InvalidFilter> {
+fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> io::Result<()> {
     let overriding = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
     let filter = parse(overriding.as_deref().unwrap_or(&options.level))?;
     let lines = match options.format {
@@ -117,27 +112,28 @@ fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> Result<(), Inv
 
 /// A word alone has to be a level: as the name of a target, which `EnvFilter` takes it for, it would switch off the log of
 /// everything else.
-fn parse(filter: &str) -> Result<EnvFilter, InvalidFilter> {
+fn parse(filter: &str) -> io::Result<EnvFilter> {
+    let invalid = |problem: String| {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("{filter:?} is not a log level or filter: {problem}"))
+    };
     let is_level = |text: &str| text.parse::<LevelFilter>().is_ok();
     let mut words = filter.split(',').map(str::trim).filter(|part| !part.is_empty() && !part.contains(['=', '[', ']']));
     if let Some(word) = words.find(|word| !is_level(word)) {
         let near = nearest(word, &LEVELS).map(|near| format!("did you mean {near:?}? otherwise ")).unwrap_or_default();
         let problem = format!("{near}write one of {}; for one target \"{word}=debug\"", LEVELS.join(", "));
-        return Err(InvalidFilter { filter: filter.to_owned(), problem });
+        return Err(invalid(problem));
     }
-    let invalid = |cause: ParseError| InvalidFilter { filter: filter.to_owned(), problem: cause.to_string() };
-    let parsed = EnvFilter::try_new(filter).map_err(invalid)?;
-    // The spans of traces would repeat what lines say, and may have content.
-    let parsed = match filter.contains(TRACE_TARGET) {
-        true => parsed,
-        false => parsed.add_directive(format!("{TRACE_TARGET}=off").parse().map_err(invalid)?),
-    };
+    let parsed = EnvFilter::try_new(filter).map_err(|error| invalid(error.to_string()))?;
     let warns = parsed.max_level_hint().is_none_or(|most| most >= LevelFilter::WARN);
-    // rmcp logs arguments and results of tools at INFO, so it is limited to WARN unless the filter names it.
-    if warns && !filter.contains("rmcp") {
-        return Ok(parsed.add_directive("rmcp=warn".parse().map_err(invalid)?));
-    }
-    Ok(parsed)
+    let directives = [
+        // The spans of traces would repeat what lines say, and may have content.
+        (!filter.contains(TRACE_TARGET)).then(|| format!("{TRACE_TARGET}=off")),
+        // rmcp logs arguments and results of tools at INFO, so it is limited to WARN unless the filter names it.
+        (warns && !filter.contains("rmcp")).then(|| "rmcp=warn".to_owned()),
+    ];
+    // These directives are valid.
+    let directives = directives.iter().flatten().filter_map(|directive| directive.parse().ok());
+    Ok(directives.fold(parsed, EnvFilter::add_directive))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! A thread of the SDK collects spans in a queue and sends them in batches. Runs do not wait for it: a full queue loses
 //! spans. Requests are made by this crate's HTTP client on the server's runtime.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithHttpConfig as _};
@@ -12,7 +12,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::{Layer as _, filter::Targets};
 
 use super::{
-    logs::{self, InvalidFilter, LogOptions},
+    logs::{self, LogOptions},
     otel_client::CollectorClient,
     otel_variables::{self, InvalidVariable},
     spans::TRACE_TARGET,
@@ -26,7 +26,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExportError {
     #[error(transparent)]
-    Filter(#[from] InvalidFilter),
+    Filter(#[from] io::Error),
     #[error(transparent)]
     Variable(#[from] InvalidVariable),
     #[error("traces cannot be exported: {0}")]
