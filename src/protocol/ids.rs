@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident $(, random $prefix:literal)?) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+        #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
         #[schema(value_type = String)]
         pub struct $name(Arc<str>);
 

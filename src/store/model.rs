@@ -21,7 +21,7 @@ pub fn now() -> Millis {
 }
 
 /// The key of a thread: the same id of two owners is two threads.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ThreadKey {
     /// The principal's id such as `key:web`, or [`ANONYMOUS`](Self::ANONYMOUS).
     pub owner: Arc<str>,
@@ -127,7 +127,7 @@ impl ThreadView {
 }
 
 /// A thread.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Thread {
     /// Its number in the store.
@@ -169,25 +169,7 @@ pub struct Thread {
 impl Thread {
     /// Returns a thread without content, of version 0.
     pub fn new(number: i64, key: ThreadKey, run_id: RunId) -> Self {
-        Self {
-            number,
-            key,
-            agent: String::new(),
-            title: None,
-            archived: false,
-            metadata: Map::new(),
-            head: 0,
-            state: None,
-            interrupts: Vec::new(),
-            messages: 0,
-            bytes: 0,
-            version: 0,
-            run_id,
-            run: 0,
-            is_running: false,
-            created_at: 0,
-            updated_at: 0,
-        }
+        Self { number, key, run_id, ..Self::default() }
     }
 }
 
@@ -244,11 +226,12 @@ pub struct Feedback {
 }
 
 /// The status of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RunStatus {
     /// It has not ended.
+    #[default]
     Running,
     /// It ended successfully.
     Finished,
@@ -277,7 +260,7 @@ impl RunStatus {
 }
 
 /// A run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RunRecord {
     /// Its number in the store.
@@ -311,21 +294,7 @@ pub struct RunRecord {
 impl RunRecord {
     /// Returns a running run, which has begun at the time 0.
     pub fn new(number: i64, thread: i64, id: RunId, agent: String) -> Self {
-        Self {
-            number,
-            thread,
-            id,
-            agent,
-            detached: false,
-            status: RunStatus::Running,
-            delivered: false,
-            started_at: 0,
-            ended_at: None,
-            events: 0,
-            usage: Vec::new(),
-            failure: None,
-            takeovers: 0,
-        }
+        Self { number, thread, id, agent, ..Self::default() }
     }
 }
 

@@ -13,6 +13,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use smart_default::SmartDefault;
 use tokio::sync::{broadcast, watch};
 
 /// The subject of a signal.
@@ -33,23 +34,17 @@ pub enum Topic {
 ///
 /// A [`SharedStore`](super::SharedStore) has one, and calls [`set_live`](Self::set_live),
 /// [`raise`](Self::raise) and [`deliver_announcement`](Self::deliver_announcement).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, SmartDefault)]
 pub struct Signals {
     topics: Arc<Mutex<Topics>>,
     is_live: Arc<AtomicBool>,
     /// `None` if some may have been lost.
+    #[default(broadcast::Sender::new(MAX_BEHIND))]
     announcements: broadcast::Sender<Option<Arc<str>>>,
 }
 
 /// The number of announcements that a receiver may be behind.
 const MAX_BEHIND: usize = 1024;
-
-impl Default for Signals {
-    fn default() -> Self {
-        let announcements = broadcast::Sender::new(MAX_BEHIND);
-        Self { topics: Arc::default(), is_live: Arc::default(), announcements }
-    }
-}
 
 type Topics = HashMap<Topic, watch::Sender<()>>;
 

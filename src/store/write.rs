@@ -152,7 +152,7 @@ pub struct EventBatch {
 }
 
 /// The end of a run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RunEnd<'a> {
     /// The status, which must not be [`RunStatus::Running`].
@@ -180,18 +180,8 @@ pub struct RunEnd<'a> {
 impl RunEnd<'_> {
     /// Returns the end of a run that has made nothing: the branch ends at the message `head`.
     pub fn new(status: RunStatus, head: i64) -> Self {
-        Self {
-            status,
-            ended_at: now(),
-            events: 0,
-            usage: &[],
-            failure: None,
-            branch: BranchWrite { base: head, ..BranchWrite::default() },
-            state: None,
-            interrupts: &[],
-            delivered: false,
-            last_events: None,
-        }
+        let branch = BranchWrite { base: head, ..BranchWrite::default() };
+        Self { status, ended_at: now(), branch, ..Self::default() }
     }
 }
 

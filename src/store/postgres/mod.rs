@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sqlx::Row as _;
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
 use self::{notify::Notifier, pool::PostgresPool, words::INDEXING};
 use super::{
@@ -77,16 +77,8 @@ pub struct PostgresStore {
     pool: PostgresPool,
     notifier: Arc<Notifier>,
     signals: Signals,
-    _tasks: [AbortOnDrop; 2],
-}
-
-#[derive(Debug)]
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// Aborted when they are dropped.
+    _tasks: JoinSet<()>,
 }
 
 impl PostgresStore {
@@ -101,9 +93,9 @@ impl PostgresStore {
     pub async fn open(url: &str) -> Result<Self, OpenError> {
         let (pool, signals) = (open::open(url).await?, Signals::default());
         let notifier = Arc::new(Notifier::new());
-        let notifying = tokio::spawn(notifier.clone().run(pool.clone()));
-        let listening = tokio::spawn(listen::listen(pool.clone(), notifier.clone(), signals.clone()));
-        let tasks = [notifying, listening].map(|task| AbortOnDrop(task.abort_handle()));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(notifier.clone().run(pool.clone()));
+        tasks.spawn(listen::listen(pool.clone(), notifier.clone(), signals.clone()));
         Ok(Self { pool, notifier, signals, _tasks: tasks })
     }
 }
