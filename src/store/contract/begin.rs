@@ -51,7 +51,7 @@ pub(super) async fn the_same_id_of_two_owners_is_two_threads(store: DynStore) {
     for (place, owner) in owners.iter().enumerate() {
         let lease = run("t", "r").of(owner).with([user(owner)]).begun(&store).await;
         if place % 2 == 0 {
-            end_at(NOW).with([assistant("a")]).finish(&store, &lease, 1).await.unwrap();
+            answer(["a"]).finish(&store, &lease, 1).await.unwrap();
         }
     }
     for (place, owner) in owners.iter().enumerate() {
@@ -94,8 +94,7 @@ pub(super) async fn one_of_many_concurrent_begins_succeeds(store: DynStore) {
 }
 
 pub(super) async fn a_begin_with_an_outdated_version_writes_nothing(store: DynStore) {
-    let first = lease(&store, "t", "r").await;
-    end_at(NOW).with([assistant("a")]).finish(&store, &first, 0).await.unwrap();
+    run("t", "r").ended(&store, answer(["a"])).await;
     let before = thread(&store, "t").await;
     let now = ThreadVersion::of(&before.thread);
     let next = run("t", "s").with([user("u")]);
@@ -128,7 +127,7 @@ pub(super) async fn run_numbers_increase(store: DynStore) {
 pub(super) async fn an_ended_run_of_the_same_id_is_replaced_with_its_log(store: DynStore) {
     let first = lease(&store, "t", "r").await;
     assert_eq!(store.append(&[batch(&first, 1, 3)]).await.unwrap(), [true]);
-    end_at(NOW).with([assistant("a")]).finish(&store, &first, 0).await.unwrap();
+    answer(["a"]).finish(&store, &first, 0).await.unwrap();
     let BeginOutcome::Begun { lease: second, replaced: true, .. } = run("t", "r").begin(&store).await else { panic!() };
     assert_eq!(log(&store, second.run).await.len(), 0);
     assert_eq!(store.events(OWNER, first.run, 0, 99).await.unwrap(), None);
@@ -166,8 +165,7 @@ pub(super) async fn a_begin_with_a_dropped_future_happens_whole_or_not_at_all(st
         let run = run("t", &format!("r{patience}")).with([user("u")]);
         let _ = tokio::time::timeout(Duration::from_micros(patience * 40), run.begin(&store)).await;
     }
-    let other = lease(&store, "other", "r").await;
-    finish(&store, &other, NOW).await;
+    run("other", "r").ended(&store, end_at(NOW)).await;
     // A write whose future was dropped may happen a little later.
     let Some(view) = view(&store, &key("t")).await else { return };
     assert_eq!((view.runs.len(), &*branch(&view)), (1, "u"), "the first run began, and the others found it running");
@@ -185,7 +183,7 @@ pub(super) async fn the_clients_messages_and_state_are_stored_when_the_run_begin
     let without = store.thread(&key("t"), ThreadParts::default()).await.unwrap().unwrap().thread;
     assert_eq!(without, Thread { state: None, ..view.thread.clone() }, "it is read only on demand");
     assert!(view.thread.bytes > 20);
-    end_at(NOW).with([assistant("a")]).finish(&store, &lease, 2).await.unwrap();
+    answer(["a"]).finish(&store, &lease, 2).await.unwrap();
     // The state stays unless the next run brings another.
     for state in [None, Some(json!([]))] {
         let next = TestRun { state: state.clone(), ..run("t", "s").with([user("u")]) };
@@ -206,7 +204,7 @@ pub(super) async fn a_run_that_would_make_the_thread_too_large_writes_nothing(st
     }
     let first = TestRun { max, ..run("t", "r").with([user("1"), user("2")]) }.begun(&store).await;
     // `max_size` does not limit the messages that a run makes.
-    end_at(NOW).with([assistant("3"), assistant("4")]).finish(&store, &first, 2).await.unwrap();
+    answer(["3", "4"]).finish(&store, &first, 2).await.unwrap();
     let before = thread(&store, "t").await;
     let five = ThreadSize { messages: 5, bytes: before.thread.bytes + 1002 };
     for too_large in [run("t", "s").with([user("5"), user("6")]), large.clone().with([user("5")])] {

@@ -52,31 +52,21 @@ pub(super) async fn messages_and_states_are_read_back_unchanged(store: DynStore)
 }
 
 pub(super) async fn a_branch_that_was_left_can_still_be_read(store: DynStore) {
-    let first = run("t", "1").with([user("u1")]).begun(&store).await;
-    end_at(NOW).with([assistant("a1"), assistant("a2")]).finish(&store, &first, 1).await.unwrap();
+    run("t", "1").with([user("u1")]).ended(&store, answer(["a1", "a2"])).await;
     let edited = TestRun { base: Some(1), ..run("t", "2").with([user("u2")]) }.begun(&store).await;
     assert_eq!(branch(&thread(&store, "t").await), "u1 u2");
-    end_at(NOW).with([assistant("a3")]).finish(&store, &edited, 4).await.unwrap();
-    let restarted = TestRun { base: Some(0), ..run("t", "3").with([user("u3")]) }.begun(&store).await;
-    finish_at(&store, &restarted, 6).await;
+    answer(["a3"]).finish(&store, &edited, 4).await.unwrap();
+    TestRun { base: Some(0), ..run("t", "3").with([user("u3")]) }.ended(&store, end_at(NOW)).await;
     assert_eq!(branch(&thread(&store, "t").await), "u3");
-    let back = TestRun { base: Some(3), ..run("t", "4") }.begun(&store).await;
+    TestRun { base: Some(3), ..run("t", "4") }.ended(&store, end_at(NOW)).await;
     let view = thread(&store, "t").await;
-    assert_eq!((&*branch(&view), view.thread.head), ("u1 a1 a2", 3));
-    finish_at(&store, &back, 3).await;
-    let view = thread(&store, "t").await;
-    assert_eq!((&*branch(&view), &*tree(&view.nodes)), ("u1 a1 a2", "u1 a1 a2 u2 a3 u3"));
+    assert_eq!((&*branch(&view), view.thread.head, &*tree(&view.nodes)), ("u1 a1 a2", 3, "u1 a1 a2 u2 a3 u3"));
     assert_eq!(view.nodes.iter().map(|node| node.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
     assert_eq!(view.nodes.iter().map(|node| node.parent).collect::<Vec<_>>(), [0, 1, 2, 1, 4, 0]);
 }
 
-async fn finish_at(store: &DynStore, lease: &Lease, head: i64) {
-    assert!(end_at(NOW).finish(store, lease, head).await.unwrap());
-}
-
 pub(super) async fn an_updated_message_keeps_its_position(store: DynStore) {
-    let first = run("t", "1").with([user("u1")]).begun(&store).await;
-    end_at(NOW).with([assistant("a1")]).finish(&store, &first, 1).await.unwrap();
+    run("t", "1").with([user("u1")]).ended(&store, answer(["a1"])).await;
     let bytes = thread(&store, "t").await.thread.bytes;
     let longer = Message::user("u1", "now longer é");
     TestRun { updated: vec![(1, longer.clone())], ..run("t", "2") }.begun(&store).await;
@@ -87,7 +77,7 @@ pub(super) async fn an_updated_message_keeps_its_position(store: DynStore) {
 
 pub(super) async fn messages_carry_their_run_and_its_delivery(store: DynStore) {
     let first = run("t", "1").with([user("u")]).begun(&store).await;
-    let undelivered = end_at(NOW).with([assistant("a")]);
+    let undelivered = answer(["a"]);
     let undelivered = TestEnd { end: RunEnd { delivered: false, ..undelivered.end }, ..undelivered };
     undelivered.finish(&store, &first, 1).await.unwrap();
     let before = thread(&store, "t").await;
@@ -106,11 +96,10 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
     let number = first.thread;
     assert_eq!(store.end_state(OWNER, number, EndedRun::Id(&"1".into())).await.unwrap(), None, "it is running");
     let open = vec![Interrupt::new("a"), Interrupt::new("b")];
-    let end = TestEnd { interrupts: open.clone(), ..end_at(NOW).with([assistant("a1")]) };
+    let end = TestEnd { interrupts: open.clone(), ..answer(["a1"]) };
     end.finish(&store, &first, 1).await.unwrap();
-    let second = run("t", "2").with([user("u2")]).begun(&store).await;
-    let end = TestEnd { state: Some(json!(2)), ..end_at(NOW).with([assistant("a2")]) };
-    end.finish(&store, &second, 3).await.unwrap();
+    let end = TestEnd { state: Some(json!(2)), ..answer(["a2"]) };
+    run("t", "2").with([user("u2")]).ended(&store, end).await;
     for (by_run, by_head, state, interrupts) in [("1", 2, json!(1), open), ("2", 4, json!(2), vec![])] {
         let left = store.end_state(OWNER, number, EndedRun::Id(&by_run.into())).await.unwrap().unwrap();
         assert_eq!((&*left.run_id, left.head, &left.interrupts), (by_run, by_head, &interrupts));
@@ -118,9 +107,8 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
         assert_eq!(store.end_state(OWNER, number, EndedRun::Branch(by_head)).await.unwrap(), Some(left));
     }
     // Of several whose branch ends there, the newest.
-    let third = run("t", "3").begun(&store).await;
     let end = TestEnd { state: Some(json!(3)), ..end_at(NOW) };
-    end.finish(&store, &third, 4).await.unwrap();
+    run("t", "3").ended(&store, end).await;
     let left = store.end_state(OWNER, number, EndedRun::Branch(4)).await.unwrap().unwrap();
     assert_eq!((&*left.run_id, left.state.unwrap().1), ("3", json!(3)));
     for unknown in [EndedRun::Id(&"4".into()), EndedRun::Branch(1), EndedRun::Branch(9)] {
@@ -131,8 +119,7 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
     // The last one of the branch, not of another branch.
     let left = async |message| store.end_state(OWNER, number, EndedRun::Branch(message)).await.unwrap().unwrap();
     assert_eq!((&*left(3).await.run_id, left(3).await.head), ("1", 2));
-    let fourth = TestRun { base: Some(1), ..run("t", "4") }.with([user("u3"), user("u4")]).begun(&store).await;
-    end_at(NOW).with([assistant("a4")]).finish(&store, &fourth, 6).await.unwrap();
+    TestRun { base: Some(1), ..run("t", "4") }.with([user("u3"), user("u4")]).ended(&store, answer(["a4"])).await;
     assert_eq!((&*left(7).await.run_id, &*left(4).await.run_id), ("4", "3"));
     for without in [5, 6] {
         assert_eq!(store.end_state(OWNER, number, EndedRun::Branch(without)).await.unwrap(), None);
@@ -142,19 +129,17 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
 pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStore) {
     let open = vec![Interrupt::new("a"), Interrupt::new("b")];
     let first = lease(&store, "t", "1").await;
-    let end = TestEnd { interrupts: open.clone(), ..end_at(NOW).with([assistant("a1")]) };
+    let end = TestEnd { interrupts: open.clone(), ..answer(["a1"]) };
     end.finish(&store, &first, 0).await.unwrap();
     assert_eq!(thread(&store, "t").await.thread.interrupts, open);
     let answering = TestRun { answered: vec![open[0].id.clone()], ..run("t", "2").with([user("u")]) };
-    let second = answering.begun(&store).await;
-    finish(&store, &second, NOW).await;
+    answering.ended(&store, end_at(NOW)).await;
     let left = store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
     assert_eq!((left.head, &left.interrupts[..]), (1, &open[1..]));
     // Also if the run that answered it is replaced by one that does not, or that answers another one.
     for answered in [vec![], vec![open[1].id.clone()]] {
         let expected = if answered.is_empty() { &open[1..] } else { &[] };
-        let again = TestRun { answered, ..run("t", "2") }.begun(&store).await;
-        finish(&store, &again, NOW).await;
+        TestRun { answered, ..run("t", "2") }.ended(&store, end_at(NOW)).await;
         let left = store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
         assert_eq!(left.interrupts, expected);
     }

@@ -9,13 +9,10 @@ fn opinion(score: f64) -> Feedback {
 /// Stores a thread with two branches, three runs, and states.
 async fn store_thread(store: &DynStore) -> ThreadContent {
     let first = TestRun { state: Some(json!(1)), title: Some("Title"), ..run("t", "r") }.with([user("u")]);
-    let first = first.begun(store).await;
     let end = TestEnd { state: Some(json!({ "a": [2] })), ..end_at(NOW + 1).with([assistant("a"), assistant("b")]) };
-    end.finish(store, &first, 1).await.unwrap();
-    let second =
-        TestRun { base: Some(1), answered: vec!["x".into()], ..run("t", "s") }.with([user("v")]).begun(store).await;
+    first.ended(store, end).await;
     let end = TestEnd { interrupts: vec![Interrupt::new("y")], ..end_at(NOW + 2).with([assistant("c")]) };
-    end.finish(store, &second, 4).await.unwrap();
+    TestRun { base: Some(1), answered: vec!["x".into()], ..run("t", "s") }.with([user("v")]).ended(store, end).await;
     let metadata = Map::from_iter([("tag".to_owned(), json!([1]))]);
     let known = thread(store, "t").await.thread;
     let version = ThreadVersion::of(&known);
@@ -71,8 +68,7 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
     assert_eq!(listed(&store, "none", ThreadPage::first(9)).await, "copyt", "the newest first");
 
     // The copy continues like any other thread, and the original is not changed by it.
-    let next = TestRun { state: Some(json!(7)), ..run("copy", "next") }.with([user("w")]).begun(&store).await;
-    finish(&store, &next, NOW).await;
+    TestRun { state: Some(json!(7)), ..run("copy", "next") }.with([user("w")]).ended(&store, end_at(NOW)).await;
     assert_eq!(thread(&store, "copy").await.thread.state.unwrap().1, json!(7));
     assert_eq!(thread(&store, "t").await.nodes.len(), 5);
     assert!(store.delete(view.thread.number).await.unwrap());
@@ -80,8 +76,7 @@ pub(super) async fn a_thread_is_created_with_its_content(store: DynStore) {
 }
 
 pub(super) async fn feedback_is_replaced_and_removed(store: DynStore) {
-    let first = run("t", "r").with([user("u"), user("m")]).begun(&store).await;
-    finish(&store, &first, NOW).await;
+    run("t", "r").with([user("u"), user("m")]).ended(&store, end_at(NOW)).await;
     ended_run(&store, run("other", "r").with([user("m")])).await;
     let commented = thread(&store, "t").await.thread;
     let (number, message) = (commented.number, MessageId::from("m"));

@@ -77,10 +77,8 @@ pub(super) async fn every_status_is_stored(store: DynStore) {
 }
 
 pub(super) async fn a_run_may_end_without_messages(store: DynStore) {
-    let first = run("t", "r").with([user("u")]).begun(&store).await;
-    end_at(NOW).with([assistant("a")]).finish(&store, &first, 1).await.unwrap();
-    let second = lease(&store, "t", "s").await;
-    end_at(NOW).finish(&store, &second, 2).await.unwrap();
+    run("t", "r").with([user("u")]).ended(&store, answer(["a"])).await;
+    run("t", "s").ended(&store, end_at(NOW)).await;
     let view = thread(&store, "t").await;
     assert_eq!((&*branch(&view), view.thread.head, view.runs.len()), ("u a", 2, 2));
 }

@@ -44,7 +44,7 @@ pub(super) async fn after_a_take_over_the_old_lease_writes_nothing(store: DynSto
     assert_eq!(store.append(&[batch(&old, 1, 2)]).await.unwrap(), [true]);
     let new = store.take_over(&old, "here", NOW + 1, UNTIL).await.unwrap().unwrap();
     assert_eq!(store.append(&[batch(&old, 3, 1), batch(&new, 3, 2)]).await.unwrap(), [false, true]);
-    assert!(is_lost(end_at(NOW).with([assistant("old")]).last(batch(&old, 5, 9)).finish(&store, &old, 0).await));
+    assert!(is_lost(answer(["old"]).last(batch(&old, 5, 9)).finish(&store, &old, 0).await));
     end_at(NOW + 2).with([assistant("new")]).finish(&store, &new, 0).await.unwrap();
     assert!(is_lost(end_at(NOW).finish(&store, &old, 0).await), "the run was ended with the new lease");
     assert_eq!(log(&store, old.run).await.len(), 4);

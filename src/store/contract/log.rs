@@ -25,32 +25,32 @@ pub(super) async fn batches_of_many_runs_are_appended_in_one_call(store: DynStor
     assert!(store.append(&[]).await.unwrap().is_empty());
 }
 
-pub(super) async fn appending_stored_events_again_changes_nothing(store: DynStore) {
-    let lease = lease(&store, "t", "r").await;
-    for first in [1, 1, 3, 3, 1, 5, 3] {
-        assert_eq!(store.append(&[batch(&lease, first, 2)]).await.unwrap(), [true]);
-    }
-    assert_eq!(log(&store, lease.run).await, events(1, 6));
-    // Also with other batch boundaries.
-    assert_eq!(store.append(&[batch(&lease, 2, 3)]).await.unwrap(), [true]);
-    let whole = self::lease(&store, "u", "r").await;
-    for (first, count) in [(1, 10), (3, 2), (1, 1), (6, 3)] {
-        assert_eq!(store.append(&[batch(&whole, first, count)]).await.unwrap(), [true]);
-    }
-    assert_eq!(log(&store, whole.run).await, events(1, 10));
-    end_at(NOW).last(batch(&lease, 5, 4)).finish(&store, &lease, 0).await.unwrap();
-    assert_eq!(log(&store, lease.run).await, events(1, 8));
-}
-
-pub(super) async fn a_repeated_batch_with_more_events_adds_the_new_ones(store: DynStore) {
-    let lease = lease(&store, "t", "r").await;
-    for (first, count) in [(1, 2), (1, 4), (3, 5), (8, 1)] {
-        assert_eq!(store.append(&[batch(&lease, first, count)]).await.unwrap(), [true]);
-    }
-    assert_eq!(log(&store, lease.run).await, events(1, 8));
-    for after in 0..9 {
-        let read = store.events(OWNER, lease.run, after, usize::MAX).await.unwrap().unwrap();
-        assert_eq!(read.events, events(after + 1, 8 - after));
+pub(super) async fn a_log_has_each_event_once_with_its_time(store: DynStore) {
+    // The first event of each batch, and its number of events: repeated batches, with more events, with other boundaries.
+    let logs: [&[(u64, u64)]; 4] = [
+        &[(1, 4), (5, 1), (6, 7)],
+        &[(1, 2), (1, 2), (3, 2), (3, 2), (1, 2), (5, 2), (3, 2), (2, 3)],
+        &[(1, 2), (1, 4), (3, 5), (8, 1)],
+        &[(1, 10), (3, 2), (1, 1), (6, 3)],
+    ];
+    for (thread, batches) in logs.into_iter().enumerate() {
+        let lease = lease(&store, &thread.to_string(), "r").await;
+        for (first, count) in batches {
+            assert_eq!(store.append(&[batch(&lease, *first, *count)]).await.unwrap(), [true]);
+        }
+        let last = batches.iter().map(|(first, count)| first + count - 1).max().unwrap();
+        for after in (0..last + 2).chain([u64::MAX]) {
+            let read = store.events(OWNER, lease.run, after, usize::MAX).await.unwrap().unwrap();
+            let (first, rest) = (after.saturating_add(1), last.saturating_sub(after));
+            assert_eq!((read.first, read.events, read.times), (first, events(first, rest), times(first, rest)));
+            assert_eq!((read.count, read.status), (last, RunStatus::Running));
+            let read = store.events(OWNER, lease.run, after, 3 * event(1).len()).await.unwrap().unwrap();
+            assert_eq!(read.times, times(first, read.events.len() as u64));
+        }
+        let end = EventBatch { times: vec![u64::MAX; 4], ..batch(&lease, last - 1, 4) };
+        end_at(NOW).last(end).finish(&store, &lease, 0).await.unwrap();
+        let read = store.events(OWNER, lease.run, last - 1, usize::MAX).await.unwrap().unwrap();
+        assert_eq!((read.events, read.times), (events(last, 3), vec![1000 * last, u64::MAX, u64::MAX]));
     }
 }
 
@@ -83,22 +83,6 @@ pub(super) async fn a_lost_lease_fails_only_its_own_batch(store: DynStore) {
     assert_eq!(store.append(&batches).await.unwrap(), appended, "the second time");
     assert_eq!(log(&store, lease.run).await, events(1, 1));
     assert!(store.events(OWNER, deleted.run, 0, 99).await.unwrap().is_none());
-}
-
-pub(super) async fn a_log_is_read_from_any_event(store: DynStore) {
-    let lease = lease(&store, "t", "r").await;
-    for (first, count) in [(1, 4), (5, 1), (6, 7)] {
-        store.append(&[batch(&lease, first, count)]).await.unwrap();
-    }
-    for after in 0..12 {
-        let read = store.events(OWNER, lease.run, after, usize::MAX).await.unwrap().unwrap();
-        assert_eq!((read.first, read.events), (after + 1, events(after + 1, 12 - after)));
-        assert_eq!((read.count, read.status), (12, RunStatus::Running));
-    }
-    for after in [12, 13, u64::MAX] {
-        let read = store.events(OWNER, lease.run, after, usize::MAX).await.unwrap().unwrap();
-        assert!(read.events.is_empty());
-    }
 }
 
 pub(super) async fn a_page_of_a_log_respects_max_bytes(store: DynStore) {
@@ -188,28 +172,6 @@ pub(super) async fn concurrent_runs_append_to_their_own_logs(store: DynStore) {
     }
 }
 
-pub(super) async fn each_event_has_its_time(store: DynStore) {
-    let lease = lease(&store, "t", "r").await;
-    // The second batch repeats events of the first one.
-    for (first, count) in [(1, 4), (3, 5), (8, 1)] {
-        assert_eq!(store.append(&[batch(&lease, first, count)]).await.unwrap(), [true]);
-    }
-    end_at(NOW)
-        .last(EventBatch { times: vec![u64::MAX], ..batch(&lease, 9, 1) })
-        .finish(&store, &lease, 0)
-        .await
-        .unwrap();
-    let mut expected = times(1, 8);
-    expected.push(u64::MAX);
-    for after in 0..10 {
-        for room in [0, 3 * event(1).len(), usize::MAX] {
-            let read = store.events(OWNER, lease.run, after, room).await.unwrap().unwrap();
-            let rest = &expected[usize::try_from(after).unwrap().min(9)..];
-            assert_eq!(read.times, rest[..read.events.len()], "after {after}");
-        }
-    }
-}
-
 pub(super) async fn what_a_run_was_given_is_read_after_its_end(store: DynStore) {
     let start = async |run| store.run_start(OWNER, run).await.unwrap();
     let request = r#"{"tools":["\u0000é"]}"#;
@@ -217,7 +179,7 @@ pub(super) async fn what_a_run_was_given_is_read_after_its_end(store: DynStore) 
     let first = first.with([user("a"), user("b")]).begun(&store).await;
     let given = RunStart { head: 2, state: Some(serde_json::json!({ "n": 1 })), request: request.to_owned() };
     assert_eq!(start(first.run).await, Some(given.clone()), "while it is running");
-    let mut end = end_at(NOW).with([assistant("c")]).last(batch(&first, 1, 1));
+    let mut end = answer(["c"]).last(batch(&first, 1, 1));
     end.state = Some(serde_json::json!({ "n": 2 }));
     end.finish(&store, &first, 2).await.unwrap();
     assert_eq!(start(first.run).await, Some(given.clone()), "when messages and state have changed");

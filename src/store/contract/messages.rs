@@ -34,11 +34,9 @@ pub(super) async fn a_branch_is_read_backwards_page_by_page(store: DynStore) {
 }
 
 pub(super) async fn a_page_has_the_siblings_of_its_messages(store: DynStore) {
-    let first = run("t", "r").with([user("u")]).begun(&store).await;
-    end_at(NOW).with([assistant("a"), user("b")]).finish(&store, &first, 1).await.unwrap();
+    let first = run("t", "r").with([user("u")]).ended(&store, end_at(NOW).with([assistant("a"), user("b")])).await;
     for (base, id, message) in [(1, "s", "c"), (0, "t", "v"), (1, "u", "d")] {
-        let lease = TestRun { base: Some(base), ..run("t", id) }.with([user(message)]).begun(&store).await;
-        end_at(NOW).finish(&store, &lease, 1).await.unwrap();
+        TestRun { base: Some(base), ..run("t", id) }.with([user(message)]).ended(&store, end_at(NOW)).await;
     }
     // 1 u – 2 a – 3 b; 4 c and 6 d after u; 5 v beside u.
     let siblings = |page: &MessagePage| {
@@ -56,10 +54,8 @@ pub(super) async fn a_page_has_the_siblings_of_its_messages(store: DynStore) {
 }
 
 pub(super) async fn the_messages_of_a_run_are_read_on_all_branches(store: DynStore) {
-    let first = run("t", "r").with([user("u")]).begun(&store).await;
-    end_at(NOW).with([assistant("a"), assistant("b")]).finish(&store, &first, 1).await.unwrap();
-    let second = TestRun { base: Some(1), ..run("t", "s") }.with([user("v")]).begun(&store).await;
-    end_at(NOW).with([assistant("c")]).finish(&store, &second, 4).await.unwrap();
+    let first = run("t", "r").with([user("u")]).ended(&store, answer(["a", "b"])).await;
+    let second = TestRun { base: Some(1), ..run("t", "s") }.with([user("v")]).ended(&store, answer(["c"])).await;
     let thread = thread(&store, "t").await.thread;
     let of_run = async |run: i64, newest: i64, limit: usize| {
         store.messages(&thread, &MessageQuery { newest, run: Some(run), limit }).await.unwrap()

@@ -77,8 +77,7 @@ pub(super) async fn paging_skips_and_repeats_no_thread(store: DynStore) {
 
 pub(super) async fn runs_are_read_newest_first(store: DynStore) {
     for id in ["a", "b", "c", "a"] {
-        let lease = lease(&store, "t", id).await;
-        finish(&store, &lease, NOW).await;
+        run("t", id).ended(&store, end_at(NOW)).await;
     }
     lease(&store, "u", "other").await;
     for (limit, expected) in [(9, "acb"), (2, "ac"), (0, "")] {

@@ -2,16 +2,6 @@
 
 use super::prelude::*;
 
-const KEEP: Retention = Retention {
-    thread_age: None,
-    owner_threads: None,
-    threads: None,
-    owner_bytes: None,
-    bytes: None,
-    log_age: None,
-    logs: None,
-};
-
 async fn sweep(store: &DynStore, retention: Retention) -> (u64, u64) {
     let SweepResult { threads, logs } = store.sweep(&retention, NOW).await.unwrap();
     (threads, logs)
@@ -43,7 +33,7 @@ pub(super) async fn a_recreated_thread_rejects_old_leases(store: DynStore) {
     assert_eq!(branch(&thread(&store, "t").await), "");
     assert!(log(&store, new.run).await.is_empty());
     assert_eq!(store.append(&[batch(&old, 4, 1)]).await.unwrap(), [false]);
-    assert!(is_lost(end_at(NOW).with([assistant("old")]).finish(&store, &old, 0).await));
+    assert!(is_lost(answer(["old"]).finish(&store, &old, 0).await));
     assert!(!store.delete(old.thread).await.unwrap(), "the old number does not name the new thread");
     assert_eq!(store.append(&[batch(&new, 1, 1)]).await.unwrap(), [true]);
 }
@@ -57,7 +47,7 @@ pub(super) async fn retention_without_limits_removes_nothing(store: DynStore) {
         threads: Some(u64::MAX),
         log_age: Some(u64::MAX),
         logs: Some(u64::MAX),
-        ..KEEP
+        ..Retention::default()
     };
     assert_eq!(sweep(&store, plenty).await, (0, 0));
     assert_eq!(log(&store, lease.run).await, events(1, 1));
@@ -69,7 +59,7 @@ pub(super) async fn old_threads_are_removed(store: DynStore) {
         ended_run(&store, run(&format!("old{thread}"), "r").at(NOW - 101)).await;
     }
     ended_run(&store, run("new", "r").at(NOW - 100)).await;
-    let retention = Retention { thread_age: Some(100), ..KEEP };
+    let retention = Retention { thread_age: Some(100), ..Retention::default() };
     assert_eq!(sweep(&store, retention).await, (450, 0));
     assert_eq!(sweep(&store, retention).await, (0, 0));
     assert!(exists(&store, "new").await && !exists(&store, "old7").await);
@@ -85,19 +75,12 @@ pub(super) async fn surplus_threads_of_an_owner_are_removed(store: DynStore) {
     }
     // The newest run decides the age of a thread.
     ended_run(&store, run("a", "s").of("key:ann")).await;
-    let kept = async |owner: &str, threads: &str| {
-        let mut kept = String::new();
-        for thread in threads.chars() {
-            let key = ThreadKey { owner: owner.into(), ..key(&thread.to_string()) };
-            kept.extend(view(&store, &key).await.map(|_| thread));
-        }
-        kept
-    };
-    assert_eq!(sweep(&store, Retention { owner_threads: Some(6), ..KEEP }).await, (0, 0));
-    assert_eq!(sweep(&store, Retention { owner_threads: Some(3), ..KEEP }).await, (3, 0));
-    assert_eq!((kept("key:ann", "abcdef").await, kept("key:bob", "gh").await), ("aef".to_owned(), "gh".to_owned()));
-    assert_eq!(sweep(&store, Retention { owner_threads: Some(0), ..KEEP }).await, (5, 0));
-    assert_eq!(kept("key:ann", "abcdef").await + &kept("key:bob", "gh").await, "");
+    let kept = async |owner: &str| listed(&store, owner, ThreadPage::first(99)).await;
+    assert_eq!(sweep(&store, Retention { owner_threads: Some(6), ..Retention::default() }).await, (0, 0));
+    assert_eq!(sweep(&store, Retention { owner_threads: Some(3), ..Retention::default() }).await, (3, 0));
+    assert_eq!((&*kept("key:ann").await, &*kept("key:bob").await), ("afe", "hg"));
+    assert_eq!(sweep(&store, Retention { owner_threads: Some(0), ..Retention::default() }).await, (5, 0));
+    assert_eq!(kept("key:ann").await + &kept("key:bob").await, "");
 }
 
 pub(super) async fn the_owner_with_the_most_threads_loses_threads_first(store: DynStore) {
@@ -106,17 +89,11 @@ pub(super) async fn the_owner_with_the_most_threads_loses_threads_first(store: D
             ended_run(&store, run(&format!("t{thread}"), "r").of(owner)).await;
         }
     }
-    let counts = async || {
-        let page = ThreadPage::first(99);
-        let mut counts = Vec::new();
-        for owner in ["key:ann", "key:bob", "key:carl"] {
-            counts.push(store.threads(owner, &page).await.unwrap().len());
-        }
-        counts
-    };
-    assert_eq!(sweep(&store, Retention { threads: Some(8), ..KEEP }).await, (5, 0));
+    let count = async |owner: &str| store.threads(owner, &ThreadPage::first(99)).await.unwrap().len();
+    let counts = async || [count("key:ann").await, count("key:bob").await, count("key:carl").await];
+    assert_eq!(sweep(&store, Retention { threads: Some(8), ..Retention::default() }).await, (5, 0));
     assert_eq!(counts().await, [3, 4, 1]);
-    assert_eq!(sweep(&store, Retention { threads: Some(5), ..KEEP }).await, (3, 0));
+    assert_eq!(sweep(&store, Retention { threads: Some(5), ..Retention::default() }).await, (3, 0));
     assert_eq!(counts().await, [2, 2, 1]);
 }
 
@@ -129,7 +106,7 @@ pub(super) async fn old_logs_are_removed(store: DynStore) {
     let newer = ended_run(&store, run("old0", "s").at(NOW - 100)).await;
     let quiet = run("quiet", "r").at(NOW - 200).begun(&store).await;
     finish(&store, &quiet, NOW - 200).await;
-    let retention = Retention { log_age: Some(100), ..KEEP };
+    let retention = Retention { log_age: Some(100), ..Retention::default() };
     assert_eq!(sweep(&store, retention).await, (0, 450), "a run without events has no log");
     assert_eq!(sweep(&store, retention).await, (0, 0));
     assert!(log(&store, first.unwrap().run).await.is_empty());
@@ -143,11 +120,11 @@ pub(super) async fn surplus_logs_are_removed(store: DynStore) {
     for (id, time) in [("a", 5), ("b", 1), ("c", 3), ("d", 3)] {
         logs.push(ended_run(&store, run("t", id).at(NOW - 10 + time)).await.run);
     }
-    assert_eq!(sweep(&store, Retention { logs: Some(4), ..KEEP }).await, (0, 0));
-    assert_eq!(sweep(&store, Retention { logs: Some(2), ..KEEP }).await, (0, 2));
+    assert_eq!(sweep(&store, Retention { logs: Some(4), ..Retention::default() }).await, (0, 0));
+    assert_eq!(sweep(&store, Retention { logs: Some(2), ..Retention::default() }).await, (0, 2));
     assert_eq!(log(&store, logs[0]).await, events(1, 1));
     assert!(log(&store, logs[1]).await.is_empty());
-    assert_eq!(sweep(&store, Retention { logs: Some(0), ..KEEP }).await, (0, 2));
+    assert_eq!(sweep(&store, Retention { logs: Some(0), ..Retention::default() }).await, (0, 2));
     assert!(log(&store, logs[0]).await.is_empty());
 }
 
@@ -161,7 +138,7 @@ pub(super) async fn running_runs_are_not_removed(store: DynStore) {
         threads: Some(0),
         log_age: Some(0),
         logs: Some(0),
-        ..KEEP
+        ..Retention::default()
     };
     assert_eq!(sweep(&store, nothing).await, (0, 1));
     assert!(exists(&store, "t").await);

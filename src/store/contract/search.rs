@@ -9,9 +9,8 @@ fn key(thread: &str) -> ThreadKey {
 }
 
 async fn said(store: &DynStore, thread: &str, question: &str, answer: &str) {
-    let lease = run(thread, &format!("r{question}")).of(OWNER).with([user(question)]).begun(store).await;
-    let head = view(store, &key(thread)).await.unwrap().thread.head;
-    end_at(NOW).with([assistant(answer)]).finish(store, &lease, head).await.unwrap();
+    let run = run(thread, &format!("r{question}")).of(OWNER).with([user(question)]);
+    run.ended(store, end_at(NOW).with([assistant(answer)])).await;
 }
 
 async fn found(store: &DynStore, query: &str) -> String {
@@ -87,8 +86,7 @@ pub(super) async fn a_search_finds_what_is_stored_now(store: DynStore) {
     assert_eq!(found(&store, "vegetables").await, "");
 
     let updated = vec![(1, Message::user("apples", "bananas"))];
-    let lease = TestRun { updated, ..run("a", "update").of(OWNER) }.begun(&store).await;
-    end_at(NOW).finish(&store, &lease, 4).await.unwrap();
+    TestRun { updated, ..run("a", "update").of(OWNER) }.ended(&store, end_at(NOW)).await;
     assert_eq!((found(&store, "apples").await, found(&store, "bananas").await), ("b".into(), "a".into()));
 
     let number = view(&store, &key("b")).await.unwrap().thread.number;

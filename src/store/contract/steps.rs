@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use smart_default::SmartDefault;
 
 use crate::{
     protocol::{Interrupt, InterruptId, Message, RunId},
@@ -20,14 +21,19 @@ pub const NOW: Millis = 1_000_000;
 pub const UNTIL: Millis = NOW + 30_000;
 
 /// A run to begin on the current version of a thread, with its messages after the head.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, SmartDefault)]
 pub struct TestRun {
     pub key: ThreadKey,
     pub id: RunId,
+    #[default("echo".to_owned())]
     pub agent: String,
+    #[default = true]
     pub detached: bool,
+    #[default("here".into())]
     pub holder: Arc<str>,
+    #[default(NOW)]
     pub now: Millis,
+    #[default(UNTIL)]
     pub until: Millis,
     /// The number of the message that the new ones follow; `None` is the head.
     pub base: Option<i64>,
@@ -38,6 +44,7 @@ pub struct TestRun {
     pub interrupts: Vec<Interrupt>,
     pub answered: Vec<InterruptId>,
     pub request: Option<&'static str>,
+    #[default(ThreadSize { messages: u64::MAX, bytes: u64::MAX })]
     pub max: ThreadSize,
 }
 
@@ -49,24 +56,7 @@ pub fn key(thread: &str) -> ThreadKey {
 }
 
 pub fn run(thread: &str, id: &str) -> TestRun {
-    TestRun {
-        key: key(thread),
-        id: id.into(),
-        agent: "echo".to_owned(),
-        detached: true,
-        holder: "here".into(),
-        now: NOW,
-        until: UNTIL,
-        base: None,
-        messages: Vec::new(),
-        updated: Vec::new(),
-        title: None,
-        state: None,
-        interrupts: Vec::new(),
-        answered: Vec::new(),
-        request: None,
-        max: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
-    }
+    TestRun { key: key(thread), id: id.into(), ..TestRun::default() }
 }
 
 impl TestRun {
@@ -130,12 +120,26 @@ impl TestRun {
             other => panic!("{other:?}"),
         }
     }
+
+    /// Begins and ends the run.
+    pub async fn ended(&self, store: &DynStore, end: TestEnd) -> Lease {
+        let lease = self.begun(store).await;
+        let head = view(store, &self.key).await.unwrap().thread.head;
+        assert!(end.finish(store, &lease, head).await.unwrap());
+        lease
+    }
+}
+
+/// The end of a run that makes messages of the assistant with these texts.
+pub fn answer<const N: usize>(texts: [&str; N]) -> TestEnd {
+    end_at(NOW).with(texts.map(assistant))
 }
 
 pub async fn lease(store: &DynStore, thread: &str, id: &str) -> Lease {
     run(thread, id).begun(store).await
 }
 
+#[derive(Default)]
 pub struct TestEnd {
     pub end: RunEnd<'static>,
     pub messages: Vec<Message>,
@@ -146,7 +150,7 @@ pub struct TestEnd {
 
 pub fn end_at(at: Millis) -> TestEnd {
     let end = RunEnd { ended_at: at, delivered: true, ..RunEnd::new(RunStatus::Finished, 0) };
-    TestEnd { end, messages: Vec::new(), state: None, interrupts: Vec::new(), last: None }
+    TestEnd { end, ..TestEnd::default() }
 }
 
 impl TestEnd {

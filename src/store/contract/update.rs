@@ -64,9 +64,8 @@ pub(super) async fn an_update_with_an_outdated_version_writes_nothing(store: Dyn
 }
 
 pub(super) async fn the_head_moves_to_another_branch_but_not_during_a_run(store: DynStore) {
-    let first = TestRun { state: Some(json!(1)), ..run("t", "r") }.with([user("u")]).begun(&store).await;
-    let end = TestEnd { state: Some(json!(2)), ..end_at(NOW).with([assistant("a")]) };
-    end.finish(&store, &first, 1).await.unwrap();
+    let end = TestEnd { state: Some(json!(2)), ..answer(["a"]) };
+    TestRun { state: Some(json!(1)), ..run("t", "r") }.with([user("u")]).ended(&store, end).await;
     let state = thread(&store, "t").await.thread.state.map(|(number, _)| number);
     let other = TestRun { base: Some(0), state: Some(json!(3)), ..run("t", "s") }.with([user("v")]).begun(&store).await;
     let interrupts = [Interrupt::new("x")];
