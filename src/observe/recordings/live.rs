@@ -7,9 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
-use super::writer::{RecordingWriter, WriterMessage};
+use super::writer::RecordingWriter;
 use crate::protocol::{
     Event, RunAgentInput, TokenUsage,
     recording::{ProviderExchange, RecordingEnd, RecordingHead, line},
@@ -70,8 +70,7 @@ impl LiveRecording {
         }
         let head = RecordingHead { headers: recorded, ..RecordingHead::new(agent.to_string(), started_at, request) };
         // Serialized on the writer's thread: a request can have megabytes of attachments.
-        let head = Box::new(move || head.to_line());
-        let is_queued = writer.send(WriterMessage::Create { file: file.clone(), head, cost: REQUEST_BYTES });
+        let is_queued = writer.create(&file, REQUEST_BYTES, move || head.to_line());
         let begun = Instant::now();
         let state = LiveState { lines: Vec::new(), last_portion: begun, is_cut: !is_queued, has_ended: false };
         Self(Arc::new(LiveParts { writer, file, begun, state: Mutex::new(state) }))
@@ -80,7 +79,7 @@ impl LiveRecording {
     /// Records an event. The terminal event ends the recording.
     pub(crate) fn event(&self, event: &Event) {
         let parts = &*self.0;
-        let mut state = parts.state();
+        let mut state = parts.state.lock();
         if state.has_ended {
             return;
         }
@@ -114,22 +113,17 @@ impl LiveRecording {
         make: impl FnOnce() -> ProviderExchange + Send + 'static,
     ) {
         let parts = &*self.0;
-        let mut state = parts.state();
+        let mut state = parts.state.lock();
         if state.has_ended || state.is_cut {
             return;
         }
         parts.send_lines(&mut state);
         let ms = millis(begun.saturating_duration_since(parts.begun));
-        let line = Box::new(move || line(ms, "exchange", &make()));
-        state.is_cut |= !parts.writer.send(WriterMessage::Defer { file: parts.file.clone(), line, cost: bytes });
+        state.is_cut |= !parts.writer.append(&parts.file, bytes, move || line(ms, "exchange", &make()));
     }
 }
 
 impl LiveParts {
-    fn state(&self) -> MutexGuard<'_, LiveState> {
-        self.state.lock()
-    }
-
     fn millis(&self) -> u64 {
         millis(self.begun.elapsed())
     }
@@ -138,7 +132,7 @@ impl LiveParts {
         state.last_portion = Instant::now();
         let lines = std::mem::take(&mut state.lines);
         if !lines.is_empty() {
-            state.is_cut |= !self.writer.send(WriterMessage::Append { file: self.file.clone(), lines });
+            state.is_cut |= !self.writer.append(&self.file, lines.len(), move || lines);
         }
     }
 
@@ -148,17 +142,13 @@ impl LiveParts {
         }
         self.send_lines(state);
         let end = RecordingEnd { outcome: outcome.to_owned(), cut: state.is_cut, usage };
-        self.writer.send(WriterMessage::Finish { file: self.file.clone(), end, ms: self.millis() });
+        self.writer.finish(&self.file, end, self.millis());
     }
 }
 
 impl Drop for LiveParts {
     fn drop(&mut self) {
-        let mut state = std::mem::replace(
-            self.state.get_mut(),
-            LiveState { lines: Vec::new(), last_portion: self.begun, is_cut: false, has_ended: true },
-        );
-        self.end(&mut state, "abandoned", Vec::new());
+        self.end(&mut self.state.lock(), "abandoned", Vec::new());
     }
 }
 

@@ -28,7 +28,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Writes recordings into a folder. Clones share the thread, which ends with the last of them.
 #[derive(Clone)]
 pub(crate) struct RecordingWriter {
-    queue: Sender<WriterMessage>,
+    queue: Sender<WriterJob>,
     shared: Arc<WriterShared>,
 }
 
@@ -38,16 +38,16 @@ struct WriterShared {
     queued_bytes: AtomicUsize,
 }
 
-pub(super) enum WriterMessage {
-    Create { file: Arc<str>, head: DeferredLine, cost: usize },
-    Append { file: Arc<str>, lines: Vec<u8> },
-    Defer { file: Arc<str>, line: DeferredLine, cost: usize },
-    Finish { file: Arc<str>, end: RecordingEnd, ms: u64 },
-    Flush(oneshot::Sender<()>),
+/// What the thread does with a recording.
+struct WriterJob {
+    file: Arc<str>,
+    /// The bytes that wait until it is done.
+    cost: usize,
+    work: WriterWork,
 }
 
-/// Makes a line on the writer's thread.
-pub(super) type DeferredLine = Box<dyn FnOnce() -> Vec<u8> + Send>;
+/// Returns whether the recording is complete.
+type WriterWork = Box<dyn FnOnce(&mut RecordingFolder, &Arc<str>) -> io::Result<bool> + Send>;
 
 impl fmt::Debug for RecordingWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -62,28 +62,28 @@ impl RecordingWriter {
     /// The folder cannot be created, read or written.
     pub(crate) fn open(options: &RecordOptions) -> io::Result<Option<Self>> {
         let Some(path) = &options.dir else { return Ok(None) };
-        Self::start(path, options).map(Some)
-    }
-
-    fn start(path: &Path, options: &RecordOptions) -> io::Result<Self> {
         let folder = RecordingFolder::open(path, options.clone())?;
-        let (queue, messages) = mpsc::channel();
+        let (queue, jobs) = mpsc::channel();
         let shared = Arc::new(WriterShared {
             options: options.clone(),
             next: AtomicU64::new(0),
             queued_bytes: AtomicUsize::new(0),
         });
-        let writer = WriterThread { folder, shared: shared.clone(), has_failed: false };
-        thread::Builder::new().name("recordings".to_owned()).spawn(move || writer.run(&messages))?;
-        Ok(Self { queue, shared })
+        let writer = Self { queue, shared: shared.clone() };
+        thread::Builder::new().name("recordings".to_owned()).spawn(move || run_jobs(folder, &shared, &jobs))?;
+        Ok(Some(writer))
     }
 
     /// Waits until everything so far is written, for at most 10 s.
     pub(crate) async fn flush(&self) {
         let (done, written) = oneshot::channel();
-        if self.queue.send(WriterMessage::Flush(done)).is_ok() {
-            let _ = tokio::time::timeout(FLUSH_TIMEOUT, written).await;
-        }
+        self.send(&"".into(), 0, move |_, _| {
+            // The one that waits may have given up.
+            let _ = done.send(());
+            Ok(false)
+        });
+        // An error: the thread has ended.
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, written).await;
     }
 
     pub(super) fn options(&self) -> &RecordOptions {
@@ -94,78 +94,61 @@ impl RecordingWriter {
         file_name(started_at, thread, run, self.shared.next.fetch_add(1, Ordering::Relaxed)).into()
     }
 
-    /// Returns whether there was room for the message.
-    pub(super) fn send(&self, message: WriterMessage) -> bool {
-        let cost = message.cost();
+    /// Begins a recording. `head` makes its first line, on the thread; it keeps about `cost` bytes in memory. Returns whether
+    /// there was room for them.
+    pub(super) fn create(&self, file: &Arc<str>, cost: usize, head: impl FnOnce() -> Vec<u8> + Send + 'static) -> bool {
+        self.send(file, cost, move |folder, file| folder.create(file, &head()).map(|()| false))
+    }
+
+    /// Appends to a recording, as [`create`](Self::create) begins it.
+    pub(super) fn append(
+        &self,
+        file: &Arc<str>,
+        cost: usize,
+        lines: impl FnOnce() -> Vec<u8> + Send + 'static,
+    ) -> bool {
+        self.send(file, cost, move |folder, file| folder.append(file, &lines()).map(|()| false))
+    }
+
+    /// Ends a recording. There is always room for an end.
+    pub(super) fn finish(&self, file: &Arc<str>, mut end: RecordingEnd, ms: u64) {
+        self.send(file, 0, move |folder, file| {
+            end.cut |= folder.is_cut(file);
+            folder.finish(file, &line(ms, "end", &end))
+        });
+    }
+
+    fn send(
+        &self,
+        file: &Arc<str>,
+        cost: usize,
+        work: impl FnOnce(&mut RecordingFolder, &Arc<str>) -> io::Result<bool> + Send + 'static,
+    ) -> bool {
         let queued = self.shared.queued_bytes.fetch_add(cost, Ordering::Relaxed);
-        if queued + cost > MAX_QUEUED_BYTES && !matches!(message, WriterMessage::Finish { .. }) {
+        if cost > 0 && queued + cost > MAX_QUEUED_BYTES {
             self.shared.queued_bytes.fetch_sub(cost, Ordering::Relaxed);
             return false;
         }
-        self.queue.send(message).is_ok()
+        self.queue.send(WriterJob { file: file.clone(), cost, work: Box::new(work) }).is_ok()
     }
 }
 
-impl WriterMessage {
-    fn cost(&self) -> usize {
-        match self {
-            Self::Create { cost, .. } | Self::Defer { cost, .. } => *cost,
-            Self::Append { lines, .. } => lines.len(),
-            Self::Finish { .. } | Self::Flush(_) => 0,
-        }
-    }
-}
-
-struct WriterThread {
-    folder: RecordingFolder,
-    shared: Arc<WriterShared>,
-    /// Whether no recording was completed since a failure. Only the first of several failures is logged.
-    has_failed: bool,
-}
-
-impl WriterThread {
-    fn run(mut self, messages: &Receiver<WriterMessage>) {
-        while let Ok(message) = messages.recv() {
-            let cost = message.cost();
-            self.write(message);
-            self.shared.queued_bytes.fetch_sub(cost, Ordering::Relaxed);
-        }
-    }
-
-    fn write(&mut self, message: WriterMessage) {
-        let (file, result) = match message {
-            WriterMessage::Flush(done) => {
-                // The one that waits may have given up.
-                let _ = done.send(());
-                return;
-            }
-            WriterMessage::Create { file, head, .. } => {
-                let result = self.folder.create(&file, &head());
-                (file, result)
-            }
-            WriterMessage::Append { file, lines } => {
-                let result = self.folder.append(&file, &lines);
-                (file, result)
-            }
-            WriterMessage::Defer { file, line, .. } => {
-                let result = self.folder.append(&file, &line());
-                (file, result)
-            }
-            WriterMessage::Finish { file, mut end, ms } => {
-                end.cut |= self.folder.is_cut(&file);
-                let result = self.folder.finish(&file, &line(ms, "end", &end));
-                // A recording that failed before has no end, and tells nothing.
-                self.has_failed &= !matches!(result, Ok(true));
-                (file, result.map(drop))
-            }
-        };
-        if let Err(error) = result {
-            self.folder.remove(&file);
-            if !std::mem::replace(&mut self.has_failed, true) {
-                let folder = self.shared.options.dir.as_deref().unwrap_or(Path::new(""));
-                tracing::error!(%error, folder = %folder.display(), "cannot write a recording; runs continue without");
+fn run_jobs(mut folder: RecordingFolder, shared: &WriterShared, jobs: &Receiver<WriterJob>) {
+    // Whether no recording was completed since a failure. Only the first of several failures is logged.
+    let mut has_failed = false;
+    while let Ok(WriterJob { file, cost, work }) = jobs.recv() {
+        match work(&mut folder, &file) {
+            // A recording that failed before has no end, and tells nothing.
+            Ok(is_complete) => has_failed &= !is_complete,
+            Err(error) => {
+                folder.remove(&file);
+                if !std::mem::replace(&mut has_failed, true) {
+                    let folder = shared.options.dir.as_deref().unwrap_or(Path::new(""));
+                    tracing::error!(%error, folder = %folder.display(), "cannot write a recording; runs continue without");
+                }
             }
         }
+        shared.queued_bytes.fetch_sub(cost, Ordering::Relaxed);
     }
 }
 
@@ -176,21 +159,23 @@ mod tests {
     #[tokio::test]
     async fn what_waits_for_the_disk_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
-        let writer = RecordingWriter::start(folder.path(), &RecordOptions::default()).unwrap();
+        let writer = RecordingWriter::open(&RecordOptions::to(folder.path())).unwrap().unwrap();
         let file = writer.new_file(0, "t", "r");
         let (resume, paused) = mpsc::channel::<()>();
-        let head = Box::new(move || {
+        let head = move || {
             let _ = paused.recv();
             b"{}\n".to_vec()
-        });
-        assert!(writer.send(WriterMessage::Create { file: file.clone(), head, cost: 1 }));
-        let append = || WriterMessage::Append { file: file.clone(), lines: vec![b'\n'; MAX_QUEUED_BYTES / 2] };
-        assert!(writer.send(append()));
-        assert!(!writer.send(append()), "with the head, this would be one byte too many");
+        };
+        assert!(writer.create(&file, 1, head));
+        let append = || writer.append(&file, MAX_QUEUED_BYTES / 2, || b"\n".to_vec());
+        assert!(append());
+        assert!(!append(), "with the head, this would be one byte too many");
         let end = RecordingEnd { outcome: "finished".to_owned(), cut: true, usage: Vec::new() };
-        assert!(writer.send(WriterMessage::Finish { file: file.clone(), end, ms: 5 }), "an end is never left out");
+        writer.finish(&file, end, 5);
         resume.send(()).unwrap();
         writer.flush().await;
-        assert!(writer.send(append()), "what is written does not count");
+        let whole = std::fs::read_to_string(folder.path().join(format!("{file}.jsonl"))).unwrap();
+        assert!(whole.contains("finished"), "an end is never left out: {whole}");
+        assert!(append(), "what is written does not count");
     }
 }
