@@ -126,8 +126,8 @@ fn answers_of_both(before: Option<&str>, new: Option<&str>) -> StoreResult<Optio
 
 /// Deletes an ended run. Returns the interrupts that it answered; `None` if there is no such run.
 fn delete_same_id(tx: &Tx<'_>, thread: i64, id: &str) -> StoreResult<Option<Option<String>>> {
-    let read = |row: &Row<'_>| Ok((row.get::<_, i64>("number")?, row.get("answered")?));
-    let same = one(tx.conn, FIND_SAME_ID, named_params! { ":thread": thread, ":id": id }, read)?;
+    let params = named_params! { ":thread": thread, ":id": id };
+    let same: Option<(i64, Option<String>)> = one(tx.conn, FIND_SAME_ID, params, |row| Ok(row.try_into()?))?;
     let Some((run, answered)) = same else { return Ok(None) };
     for sql in DELETE_RUN {
         tx.execute(sql, [run])?;

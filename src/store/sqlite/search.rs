@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{Connection, named_params};
 use sha2::{Digest as _, Sha256};
 
 use super::{
@@ -71,31 +71,18 @@ pub(super) fn find(conn: &Connection, owner: &str, page: &ThreadPage) -> StoreRe
     all(conn, FIND, params, |row| rows::thread(row)).map(Some)
 }
 
-struct PendingThread {
-    number: i64,
-    indexed: i64,
-    title: Option<String>,
-    indexed_title: Option<String>,
-}
-
-impl PendingThread {
-    fn read(row: &Row<'_>) -> StoreResult<Self> {
-        let [title, indexed_title] = [row.get("title")?, row.get("indexed_title")?];
-        Ok(Self { number: row.get("number")?, indexed: row.get("indexed")?, title, indexed_title })
-    }
-}
-
 /// Indexes what an owner has written, for the time of [`INDEX_STEP`], and at least one message. Returns whether there may be
 /// more.
 pub(super) fn index_step(tx: &Tx<'_>, owner: &str) -> StoreResult<bool> {
     let (begin, word) = (Instant::now(), owner_word(owner));
     while begin.elapsed() < INDEX_STEP {
-        let Some(thread) = one(tx.conn, NEXT_THREAD, [owner], PendingThread::read)? else { return Ok(false) };
-        let (number, mut indexed) = (thread.number, thread.indexed);
-        if thread.title != thread.indexed_title {
-            write_title(tx, REMOVE, number, &word, thread.indexed_title.as_deref())?;
-            write_title(tx, ADD, number, &word, thread.title.as_deref())?;
-            tx.execute(SET_INDEXED_TITLE, (thread.title, number))?;
+        let pending: Option<(i64, i64, Option<String>, Option<String>)> =
+            one(tx.conn, NEXT_THREAD, [owner], |row| Ok(row.try_into()?))?;
+        let Some((number, mut indexed, title, indexed_title)) = pending else { return Ok(false) };
+        if title != indexed_title {
+            write_title(tx, REMOVE, number, &word, indexed_title.as_deref())?;
+            write_title(tx, ADD, number, &word, title.as_deref())?;
+            tx.execute(SET_INDEXED_TITLE, (title, number))?;
         }
         let mut select = tx.conn.prepare_cached(NEXT_MESSAGES)?;
         let mut messages = select.query((number, indexed))?;
@@ -113,8 +100,7 @@ pub(super) fn index_step(tx: &Tx<'_>, owner: &str) -> StoreResult<bool> {
 
 /// Removes a message from the index before it is changed, or adds it again. Returns whether it was indexed.
 pub(super) fn write_indexed(tx: &Tx<'_>, sql: &str, thread: i64, number: i64) -> StoreResult<bool> {
-    let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
-    let found = one(tx.conn, INDEXED_MESSAGE, [thread, number], read)?;
+    let found: Option<(String, String)> = one(tx.conn, INDEXED_MESSAGE, [thread, number], |row| Ok(row.try_into()?))?;
     let Some((owner, body)) = found else { return Ok(false) };
     write_message(tx, sql, thread, number, &owner_word(&owner), &body)?;
     Ok(true)
@@ -122,11 +108,9 @@ pub(super) fn write_indexed(tx: &Tx<'_>, sql: &str, thread: i64, number: i64) ->
 
 /// Removes one row of a deleted thread from the index. Returns whether there was one.
 pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
-    let deleted = one(tx.conn, DELETED_THREAD, [thread], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, Option<String>>(2)?, row.get(3)?))
-    });
-    let Some((owner, indexed, title, body)) = deleted? else { return Ok(false) };
-    let body: Option<String> = body;
+    let deleted: Option<(String, i64, Option<String>, Option<String>)> =
+        one(tx.conn, DELETED_THREAD, [thread], |row| Ok(row.try_into()?))?;
+    let Some((owner, indexed, title, body)) = deleted else { return Ok(false) };
     let owner = owner_word(&owner);
     if let Some(body) = body {
         write_message(tx, REMOVE, thread, indexed, &owner, &body)?;
