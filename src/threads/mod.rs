@@ -9,7 +9,6 @@ mod error;
 mod feedback;
 mod messages;
 mod recordings;
-mod run_log;
 mod service;
 pub(crate) mod titles;
 mod views;
@@ -18,7 +17,6 @@ pub(crate) use self::{
     edits::ThreadEdit,
     error::ThreadError,
     messages::{MessageList, MessageSelection, ThreadOverview},
-    run_log::{LogPage, RunLog},
     service::Threads,
     views::{CancelOutcome, ThreadConnection},
 };

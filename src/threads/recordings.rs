@@ -3,8 +3,7 @@
 //! The log has what clients get; a recording has what the agent has sent. The snapshots that the recorder adds are left
 //! out: that of the state after `RUN_STARTED`, and those of state and messages before interrupts.
 
-use super::{LogPage, RunLog, ThreadError, Threads};
-use crate::run::persist::stored_request::StoredRequest;
+use super::{ThreadError, Threads};
 use crate::{
     agent::Principal,
     observe::recordings::name_of_stored_run,
@@ -12,22 +11,29 @@ use crate::{
         RunAgentInput, RunId, ThreadId,
         recording::{self, RecordingEnd, RecordingHead},
     },
-    store::{RunRecord, RunStatus, StoreError, ThreadParts, branch_of},
+    run::{Follower, log::mark::is_mark, persist::stored_request::StoredRequest},
+    store::{EventPage, RunRecord, RunStatus, StoreError, ThreadParts, branch_of},
 };
 
+/// The size of a page of the log, in bytes; a page has at least one event.
+const PAGE_BYTES: usize = 64 * 1024;
 /// The number of the event after `RUN_STARTED`.
 const SECOND_EVENT: u64 = 2;
 
 /// A stored detached run as a recording, read in parts.
 #[derive(Debug)]
 pub(crate) struct RunRecording {
-    log: RunLog,
+    threads: Threads,
+    record: RunRecord,
+    /// A reader of a log counts as a follower.
+    follower: Follower,
     name: String,
     /// The first line.
     head: Option<Vec<u8>>,
-    first_page: Option<LogPage>,
+    first_page: Option<EventPage>,
     /// The numbers of the events that the server may have added, with their types.
     added: Vec<(u64, &'static str)>,
+    /// The number of the last event that was read.
     after: u64,
     /// The time of the last event.
     ms: u64,
@@ -46,19 +52,13 @@ impl Threads {
         thread: &ThreadId,
         run: &RunId,
     ) -> Result<RunRecording, ThreadError> {
-        let log = self.log(owner, thread, run).await?;
-        let (record, key) = (&log.record, self.runs.key(owner, thread));
+        let (key, record) = self.detached_run(owner, thread, run).await?;
+        let follower = self.follower(&key, &record, 0)?;
         if record.status == RunStatus::Running {
             return Err(ThreadError::Running);
         }
-        let start = self
-            .runs
-            .store
-            .call("run_start", |store| store.run_start(&key.owner, record.number))
-            .await?
-            .ok_or(ThreadError::LogRemoved)?;
-        // Fails now if the log was removed.
-        let first_page = Some(log.page(0).await?);
+        let start = self.runs.store.call("run_start", |store| store.run_start(&key.owner, record.number)).await?;
+        let start = start.ok_or(ThreadError::LogRemoved)?;
         let view = self.view(&key, ThreadParts { messages: true, ..ThreadParts::default() }).await?;
         if view.thread.number != record.thread {
             return Err(ThreadError::NoThread);
@@ -66,13 +66,18 @@ impl Threads {
         let messages: Vec<_> =
             branch_of(&view.nodes, start.head).into_iter().map(|node| node.message.clone()).collect();
         let request = StoredRequest::from_json(&start.request).map_err(|error| StoreError::Failed(Box::new(error)))?;
-        let added = added_events(record, request.adds_state);
+        let added = added_events(&record, request.adds_state);
         let input = request.into_input(thread.clone(), record.id.clone(), messages.into());
         let input = RunAgentInput { state: start.state, ..input };
         let name = name_of_stored_run(record.started_at, thread, &record.id, record.number);
-        let head = RecordingHead::new(record.agent.clone(), record.started_at, input).to_line();
-        let (head, after, ms) = (Some(head), 0, 0);
-        Ok(RunRecording { log, name, head, first_page, added, after, ms, has_terminal: false, has_end: false })
+        let head = Some(RecordingHead::new(record.agent.clone(), record.started_at, input).to_line());
+        let (threads, first_page, after, ms) = (self.clone(), None, 0, 0);
+        let (has_terminal, has_end) = (false, false);
+        let mut recording =
+            RunRecording { threads, record, follower, name, head, first_page, added, after, ms, has_terminal, has_end };
+        // Fails now if the log was removed.
+        recording.first_page = Some(recording.page().await?);
+        Ok(recording)
     }
 }
 
@@ -95,29 +100,37 @@ impl RunRecording {
         }
         let page = match self.first_page.take() {
             Some(page) => page,
-            None => self.log.page(self.after).await?,
+            None => self.page().await?,
         };
-        let mut lines = self.events(&page);
-        self.after = page.last();
-        if page.is_closed() {
-            self.has_end = true;
-            let outcome = if self.has_terminal { "finished" } else { "abandoned" };
-            let end = RecordingEnd { outcome: outcome.to_owned(), cut: false, usage: self.log.record.usage.clone() };
-            lines.extend(recording::line(self.ms, "end", &end));
-        }
-        Ok(Some(lines))
-    }
-
-    fn events(&mut self, page: &LogPage) -> Vec<u8> {
         let mut lines = Vec::new();
-        for (number, ms, event) in page.timed_events() {
+        for ((number, event), ms) in
+            (page.first..).zip(&page.events).zip(page.times).filter(|((_, event), _)| !is_mark(event))
+        {
             self.ms = ms;
             self.has_terminal |= is_of_type(event, "RUN_FINISHED") || is_of_type(event, "RUN_ERROR");
             if !self.added.iter().any(|(added, name)| *added == number && is_of_type(event, name)) {
                 recording::push_event_line(&mut lines, ms, event);
             }
         }
-        lines
+        self.after += page.events.len() as u64;
+        if self.after >= page.count {
+            self.has_end = true;
+            let outcome = if self.has_terminal { "finished" } else { "abandoned" };
+            let end = RecordingEnd { outcome: outcome.to_owned(), cut: false, usage: self.record.usage.clone() };
+            lines.extend(recording::line(self.ms, "end", &end));
+        }
+        Ok(Some(lines))
+    }
+
+    /// Reads the stored events that follow the last one.
+    async fn page(&self) -> Result<EventPage, ThreadError> {
+        let (owner, run) = (&self.follower.key().owner, self.record.number);
+        let page = self.threads.runs.store.call("events", |store| store.events(owner, run, self.after, PAGE_BYTES));
+        let page = page.await?.ok_or(ThreadError::LogRemoved)?;
+        match page.events.is_empty() && self.after < page.count {
+            true => Err(ThreadError::LogRemoved),
+            false => Ok(page),
+        }
     }
 }
 
