@@ -76,13 +76,6 @@ pub(super) async fn every_status_is_stored(store: DynStore) {
     }
 }
 
-pub(super) async fn a_run_may_end_without_messages(store: DynStore) {
-    run("t", "r").with([user("u")]).ended(&store, answer(["a"])).await;
-    run("t", "s").ended(&store, end_at(NOW)).await;
-    let view = thread(&store, "t").await;
-    assert_eq!((&*branch(&view), view.thread.head, view.runs.len()), ("u a", 2, 2));
-}
-
 /// A store may group concurrent writes into one transaction.
 pub(super) async fn concurrent_operations_on_many_threads_do_not_interfere(store: DynStore) {
     let name = |prefix: &str, task: usize| format!("{prefix}{task}");

@@ -66,9 +66,8 @@ macro_rules! promises {
 promises! {
     begin: the_first_run_creates_the_thread, a_thread_has_at_most_one_running_run,
         the_same_id_of_two_owners_is_two_threads, one_of_many_concurrent_begins_succeeds,
-        a_begin_with_an_outdated_version_writes_nothing, run_numbers_increase,
-        an_ended_run_of_the_same_id_is_replaced_with_its_log, every_string_is_a_valid_identifier,
-        a_begin_with_a_dropped_future_happens_whole_or_not_at_all,
+        a_begin_with_an_outdated_version_writes_nothing, an_ended_run_of_the_same_id_is_replaced_with_its_log,
+        every_string_is_a_valid_identifier, a_begin_with_a_dropped_future_happens_whole_or_not_at_all,
         the_clients_messages_and_state_are_stored_when_the_run_begins,
         a_run_that_would_make_the_thread_too_large_writes_nothing;
     branches: messages_and_states_are_read_back_unchanged, a_branch_that_was_left_can_still_be_read,
@@ -77,19 +76,17 @@ promises! {
     content: a_thread_is_read_with_all_its_content, a_thread_is_created_with_its_content,
         feedback_is_replaced_and_removed;
     finish: an_end_is_stored_whole, a_finish_without_the_lease_writes_nothing, a_repeated_finish_changes_nothing,
-        every_status_is_stored, a_run_may_end_without_messages,
-        concurrent_operations_on_many_threads_do_not_interfere;
+        every_status_is_stored, concurrent_operations_on_many_threads_do_not_interfere;
     lease: a_lost_run_is_taken_over_once, after_a_take_over_the_old_lease_writes_nothing;
     log: batches_of_many_runs_are_appended_in_one_call, a_log_has_each_event_once_with_its_time,
-        one_call_may_append_two_batches_of_a_run,
-        an_empty_batch_only_checks_the_lease, a_lost_lease_fails_only_its_own_batch,
-        a_page_of_a_log_respects_max_bytes, a_log_that_is_read_as_ended_is_complete,
-        concurrent_runs_append_to_their_own_logs, what_a_run_was_given_is_read_after_its_end,
-        what_a_run_was_given_is_removed_with_its_log;
+        one_call_may_append_two_batches_of_a_run, an_empty_batch_only_checks_the_lease,
+        a_lost_lease_fails_only_its_own_batch, a_page_of_a_log_respects_max_bytes,
+        a_log_that_is_read_as_ended_is_complete, concurrent_runs_append_to_their_own_logs,
+        what_a_run_was_given_is_read_after_its_end, what_a_run_was_given_is_removed_with_its_log;
     messages: a_branch_is_read_backwards_page_by_page, a_page_has_the_siblings_of_its_messages,
         the_messages_of_a_run_are_read_on_all_branches;
-    read: threads_are_listed_newest_first, archived_threads_and_agents_are_selected, paging_skips_and_repeats_no_thread, runs_are_read_newest_first,
-        unknown_threads_and_runs_are_none;
+    read: threads_are_listed_newest_first, archived_threads_and_agents_are_selected, paging_skips_and_repeats_no_thread,
+        runs_are_read_newest_first, unknown_threads_and_runs_are_none;
     remove: a_deleted_thread_is_not_found, a_recreated_thread_rejects_old_leases,
         retention_without_limits_removes_nothing, old_threads_are_removed, surplus_threads_of_an_owner_are_removed,
         the_owner_with_the_most_threads_loses_threads_first, old_logs_are_removed, surplus_logs_are_removed,

@@ -10,7 +10,6 @@ mod begin;
 mod content;
 mod error;
 mod events;
-mod leases;
 mod list;
 mod listen;
 mod notify;
@@ -65,6 +64,15 @@ const TAKE_OVER: &str = "
         WHERE number = $1 AND run = $2 AND holder = $3 AND lease_until < $5 RETURNING run
     )
     UPDATE agui_runs SET takeovers = takeovers + 1 FROM taken WHERE number = taken.run RETURNING number";
+
+const RENEW: &str = include_str!("sql/renew.sql");
+
+/// Without a holder, so that the process does not renew the lease.
+const RELEASE: &str = "
+    UPDATE agui_threads SET holder = '', lease_until = 0 WHERE number = $1 AND run = $2 AND holder = $3 RETURNING number";
+
+const REQUEST_CANCEL: &str = "
+    UPDATE agui_threads SET cancel = TRUE WHERE number = $1 AND run_id = $2 AND holder IS NOT NULL RETURNING number";
 
 const CANCEL_REQUESTS: &str = "SELECT run FROM agui_threads WHERE lease_until IS NOT NULL AND holder = $1 AND cancel";
 
@@ -224,18 +232,31 @@ impl Store for PostgresStore {
 #[async_trait]
 impl SharedStore for PostgresStore {
     async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<LostRun>> {
-        leases::renew(&self.pool, holder, until).await
+        let renew = sqlx::query(RENEW).bind(holder).bind(until);
+        self.pool.all(renew).await?.iter().map(rows::lost_run).collect()
     }
 
     async fn release(&self, lease: &Lease) -> StoreResult<()> {
-        leases::release(&self.pool, lease).await?;
+        let release = sqlx::query(RELEASE).bind(lease.thread).bind(lease.run).bind(&*lease.holder);
+        self.pool.first(release).await?;
         self.notifier.notify_at_once(&self.pool, [Topic::Leases]).await
     }
 
     async fn request_cancel(&self, thread: i64, run: &RunId) -> StoreResult<CancelRequest> {
-        let requested = leases::request_cancel(&self.pool, thread, run).await?;
-        self.notifier.notify([Topic::Cancels]);
-        Ok(requested)
+        // Between the two statements the run may end and a run of the same id may begin. The next attempt finds that one.
+        for _ in 0..3 {
+            let request = sqlx::query(REQUEST_CANCEL).bind(thread).bind(&*name_to_text(run));
+            if self.pool.first(request).await?.is_some() {
+                self.notifier.notify([Topic::Cancels]);
+                return Ok(CancelRequest::Requested);
+            }
+            match reader::run(&self.pool, SERVER, thread, run).await? {
+                Some(record) if record.ended_at.is_some() => return Ok(CancelRequest::Ended(record)),
+                Some(_) => {}
+                None => return Ok(CancelRequest::Unknown),
+            }
+        }
+        Err(StoreError::Unavailable("the run was replaced during each of three attempts to cancel it".into()))
     }
 
     async fn cancel_requests(&self, holder: &str) -> StoreResult<Vec<i64>> {

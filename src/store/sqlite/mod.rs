@@ -30,7 +30,7 @@ use rusqlite::{Connection, named_params};
 use self::{
     files::{DatabaseFiles, FileIds, file_error},
     reader::{Readers, all, one},
-    writer::{SqliteWriter, Tx},
+    writer::{JobKind, SqliteWriter, Tx},
 };
 use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
@@ -125,7 +125,7 @@ impl SqliteStore {
         let owner = owner.into();
         loop {
             let (turn, step) = (self.upkeep.take(&owner, 1).await, step.clone());
-            if !self.writer.step(move |tx| step(tx)).await? {
+            if !self.writer.run(JobKind::Upkeep, move |tx| step(tx)).await? {
                 return Ok(turn);
             }
         }

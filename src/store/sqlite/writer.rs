@@ -76,18 +76,11 @@ impl SqliteWriter {
         &self,
         work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        self.send(JobKind::Operation, work).await
+        self.run(JobKind::Operation, work).await
     }
 
-    /// Runs a step of upkeep: a few milliseconds of work that no operation waits for.
-    pub(super) async fn step<T: Send + 'static>(
-        &self,
-        work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,
-    ) -> StoreResult<T> {
-        self.send(JobKind::Upkeep, work).await
-    }
-
-    async fn send<T: Send + 'static>(
+    /// Does the same with an operation or a step of upkeep.
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         kind: JobKind,
         mut work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,
@@ -117,8 +110,9 @@ impl Drop for SqliteWriter {
 }
 
 #[derive(PartialEq, Eq)]
-enum JobKind {
+pub(super) enum JobKind {
     Operation,
+    /// A few milliseconds of work that no operation waits for.
     Upkeep,
 }
 
