@@ -19,6 +19,14 @@ pub(super) enum ReadKind {
 }
 
 impl ReadKind {
+    const fn places(self) -> usize {
+        match self {
+            Self::Page => 4,
+            // Few, because a thread can take much memory.
+            Self::Thread | Self::Search => 2,
+        }
+    }
+
     /// The longest time that a read takes. A longer one is interrupted.
     pub(super) const fn time_limit(self) -> Duration {
         match self {
@@ -30,33 +38,18 @@ impl ReadKind {
 
 pub(super) type ReadPlace = SharedPlace<Arc<str>>;
 
-/// The places for reads. Clones share them.
+/// The places for reads of each kind. Clones share them.
 #[derive(Debug, Clone)]
-pub(super) struct ReadPlaces {
-    pages: Arc<FairShare<Arc<str>>>,
-    threads: Arc<FairShare<Arc<str>>>,
-    searches: Arc<FairShare<Arc<str>>>,
-}
-
-const PAGE_PLACES: usize = 4;
-/// Few, because a thread can take much memory.
-const THREAD_PLACES: usize = 2;
-const SEARCH_PLACES: usize = 2;
+pub(super) struct ReadPlaces([Arc<FairShare<Arc<str>>>; 3]);
 
 impl ReadPlaces {
     pub(super) fn new() -> Self {
-        let [pages, threads, searches] = [PAGE_PLACES, THREAD_PLACES, SEARCH_PLACES].map(FairShare::new);
-        Self { pages, threads, searches }
+        Self([ReadKind::Page, ReadKind::Thread, ReadKind::Search].map(|kind| FairShare::new(kind.places())))
     }
 
     /// Waits for a place. Without authentication all clients are one owner, which gets all places.
     pub(super) async fn take(&self, kind: ReadKind, owner: &str) -> ReadPlace {
-        let (places, number) = match kind {
-            ReadKind::Page => (&self.pages, PAGE_PLACES),
-            ReadKind::Thread => (&self.threads, THREAD_PLACES),
-            ReadKind::Search => (&self.searches, SEARCH_PLACES),
-        };
-        let share = if owner == ThreadKey::ANONYMOUS { number } else { number / 2 };
-        places.take(&owner.into(), share).await
+        let share = if owner == ThreadKey::ANONYMOUS { kind.places() } else { kind.places() / 2 };
+        self.0[kind as usize].take(&owner.into(), share).await
     }
 }

@@ -234,16 +234,14 @@ impl Threads {
                 },
             }
             let deadline = Instant::now() + RUN_END_TIMEOUT;
-            let is_running = |run: RunRecord| run.number == thread.run && run.status == RunStatus::Running;
-            while Instant::now() < deadline
-                && self
-                    .runs
-                    .store
-                    .call("run", |store| store.run(&thread.key.owner, thread.number, &thread.run_id))
-                    .await?
-                    .is_some_and(is_running)
-            {
-                sleep(RUN_END_POLL).await;
+            while Instant::now() < deadline {
+                match self.run(&thread, &thread.run_id).await {
+                    Ok(run) if run.number == thread.run && run.status == RunStatus::Running => {
+                        sleep(RUN_END_POLL).await;
+                    }
+                    Ok(_) | Err(ThreadError::NoRun) => break,
+                    Err(error) => return Err(error),
+                }
             }
         }
         // All of it, even if the client leaves.

@@ -34,9 +34,7 @@ impl Tables {
             state: state_at(run.state),
             interrupts: run.interrupts.clone(),
             answered: run.answered.clone(),
-            log: Vec::new(),
-            times: Vec::new(),
-            start: None,
+            ..RunEntry::default()
         });
         let runs: Vec<_> = runs.collect();
         self.threads_of_runs.extend(runs.iter().map(|run| (run.record.number, number)));

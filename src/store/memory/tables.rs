@@ -35,7 +35,7 @@ pub(super) struct ThreadEntry {
     pub(super) lease: Option<Lease>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RunEntry {
     pub(super) record: RunRecord,
     pub(super) head: i64,
@@ -206,7 +206,7 @@ impl RunEntry {
         let record = RunRecord { detached: run.detached, started_at: run.now, ..record };
         let answered = run.answered.iter().map(|id| (*id).clone()).collect();
         let start = run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
-        Self { record, head, state, interrupts: Vec::new(), answered, log: Vec::new(), times: Vec::new(), start }
+        Self { record, head, state, answered, start, ..Self::default() }
     }
 
     pub(super) fn append(&mut self, batch: &EventBatch) {
