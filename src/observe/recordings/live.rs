@@ -22,14 +22,6 @@ const PORTION_TIME: Duration = Duration::from_secs(1);
 /// An estimate of the memory of a request without its messages, which the run shares.
 const REQUEST_BYTES: usize = 4096;
 
-/// What a run was given.
-pub(crate) struct RecordingStart {
-    pub(crate) agent: Arc<str>,
-    /// All headers that may be recorded; the options choose among them.
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) request: RunAgentInput,
-}
-
 /// The recording of a run. Clones share it. A run that is dropped before its terminal event is recorded as `abandoned`.
 #[derive(Clone)]
 pub(crate) struct LiveRecording(Arc<LiveParts>);
@@ -56,19 +48,23 @@ impl fmt::Debug for LiveRecording {
 }
 
 impl LiveRecording {
-    /// Starts the recording of a run.
-    pub(crate) fn start(writer: &RecordingWriter, start: RecordingStart) -> Self {
-        let RecordingStart { agent, headers, request } = start;
+    /// Starts the recording of a run. The options choose among `headers`, which are all that may be recorded.
+    pub(crate) fn start(
+        writer: &RecordingWriter,
+        agent: &str,
+        headers: &[(String, String)],
+        request: RunAgentInput,
+    ) -> Self {
         let writer = writer.clone();
         let started_at = jiff::Timestamp::now().as_millisecond();
         let file = writer.new_file(started_at, &request.thread_id, &request.run_id);
         let mut recorded = BTreeMap::<String, Vec<String>>::new();
         for (name, value) in headers {
-            if writer.options().headers.contains(&name) {
-                recorded.entry(name).or_default().push(value);
+            if writer.options().headers.contains(name) {
+                recorded.entry(name.clone()).or_default().push(value.clone());
             }
         }
-        let head = RecordingHead { headers: recorded, ..RecordingHead::new(agent.to_string(), started_at, request) };
+        let head = RecordingHead { headers: recorded, ..RecordingHead::new(agent.to_owned(), started_at, request) };
         // Serialized on the writer's thread: a request can have megabytes of attachments.
         let is_queued = writer.create(&file, REQUEST_BYTES, move || head.to_line());
         let begun = Instant::now();

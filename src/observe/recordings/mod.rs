@@ -9,6 +9,6 @@ mod options;
 mod writer;
 
 pub(crate) use folder::name_of_stored_run;
-pub(crate) use live::{LiveRecording, RecordingStart};
+pub(crate) use live::LiveRecording;
 pub use options::RecordOptions;
 pub(crate) use writer::RecordingWriter;

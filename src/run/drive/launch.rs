@@ -19,11 +19,7 @@ use crate::run::{
 use crate::{
     agent::{Forwarded, InputRules, RunContext, RunIdentity, RunJournal},
     base::trace::TraceScope,
-    observe::{
-        RunObserver,
-        recordings::{LiveRecording, RecordingStart},
-        telemetry::begin_agent,
-    },
+    observe::{RunObserver, recordings::LiveRecording, telemetry::begin_agent},
     protocol::{
         Event, Interrupt, Message, MessageId, Messages, RunAgentInput,
         event::{MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
@@ -134,10 +130,9 @@ impl Runs {
         let RunCaller { slot, agent, principal, forwarded } = caller;
         let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
         let identity = RunIdentity { thread_id, run_id, agent: agent.name.clone(), principal };
-        let recording = self.recordings.as_ref().map(|writer| {
-            let (agent, headers) = (agent.name.clone(), forwarded.all().to_vec());
-            LiveRecording::start(writer, RecordingStart { agent, headers, request: input.clone() })
-        });
+        let recording = self.recordings.as_ref();
+        let recording =
+            recording.map(|writer| LiveRecording::start(writer, &agent.name, forwarded.all(), input.clone()));
         let trace = TraceScope::new(forwarded.trace().cloned(), self.records_content);
         let observer = RunObserver { metrics: self.metrics.clone(), recording };
         let cx = observed_context(identity, forwarded, rules, &trace, observer).with_journal(journal);
