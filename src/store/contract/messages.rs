@@ -34,7 +34,7 @@ pub(super) async fn a_branch_is_read_backwards_page_by_page(store: DynStore) {
 }
 
 pub(super) async fn a_page_has_the_siblings_of_its_messages(store: DynStore) {
-    let first = run("t", "r").with([user("u")]).ended(&store, end_at(NOW).with([assistant("a"), user("b")])).await;
+    run("t", "r").with([user("u")]).ended(&store, end_at(NOW).with([assistant("a"), user("b")])).await;
     for (base, id, message) in [(1, "s", "c"), (0, "t", "v"), (1, "u", "d")] {
         TestRun { base: Some(base), ..run("t", id) }.with([user(message)]).ended(&store, end_at(NOW)).await;
     }

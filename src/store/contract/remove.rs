@@ -40,7 +40,7 @@ pub(super) async fn a_recreated_thread_rejects_old_leases(store: DynStore) {
 
 pub(super) async fn retention_without_limits_removes_nothing(store: DynStore) {
     let lease = ended_run(&store, run("t", "r").at(0)).await;
-    assert_eq!(sweep(&store, KEEP).await, (0, 0));
+    assert_eq!(sweep(&store, Retention::default()).await, (0, 0));
     let plenty = Retention {
         thread_age: Some(u64::MAX),
         owner_threads: Some(u64::MAX),
