@@ -119,17 +119,13 @@ impl Store for MemoryStore {
         if let Some(run) = tables.run_mut(run) {
             run.record.delivered = delivered;
         }
-        let entry = tables.threads.get_mut(&thread);
-        Ok(entry.map(|entry| {
-            entry.thread.version += 1;
-            entry.thread.version
-        }))
+        let Some(entry) = tables.threads.get_mut(&thread) else { return Ok(None) };
+        entry.thread.version += 1;
+        Ok(Some(entry.thread.version))
     }
 
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
-        let tables = self.0.lock();
-        let entry = tables.numbers.get(key).and_then(|number| tables.threads.get(number));
-        Ok(entry.map(|entry| entry.view(include)))
+        Ok(self.0.lock().thread(key).map(|entry| entry.view(include)))
     }
 
     async fn threads(&self, owner: &str, page: &ThreadPage) -> StoreResult<Vec<Thread>> {
@@ -189,9 +185,7 @@ impl Store for MemoryStore {
     }
 
     async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
-        let tables = self.0.lock();
-        let entry = tables.numbers.get(key).and_then(|number| tables.threads.get(number));
-        Ok(entry.map(ThreadEntry::content))
+        Ok(self.0.lock().thread(key).map(ThreadEntry::content))
     }
 
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
@@ -236,14 +230,12 @@ impl Store for MemoryStore {
         let mut tables = self.0.lock();
         let Some(run) = tables.run_mut(run) else { return Ok(None) };
         let mut bytes = 0;
-        let events = run.log.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).take_while(|event| {
+        let page = run.log.iter().skip(usize::try_from(after).unwrap_or(usize::MAX)).take_while(|(_, event)| {
             let is_first = bytes == 0;
             bytes += event.len();
             is_first || bytes <= max_bytes
         });
-        let events: Vec<_> = events.cloned().collect();
-        let skipped = usize::try_from(after).unwrap_or(usize::MAX);
-        let times = run.times.iter().skip(skipped).take(events.len()).copied().collect();
+        let (times, events) = page.cloned().unzip();
         let RunRecord { status, events: count, .. } = run.record;
         Ok(Some(EventPage { events, times, ..EventPage::new(after, status, count) }))
     }

@@ -42,9 +42,8 @@ pub(super) struct RunEntry {
     pub(super) state: Option<i64>,
     pub(super) interrupts: Vec<Interrupt>,
     pub(super) answered: Vec<InterruptId>,
-    pub(super) log: Vec<String>,
-    /// The time of each event of the log.
-    pub(super) times: Vec<u64>,
+    /// The time and the JSON of each event.
+    pub(super) log: Vec<(u64, String)>,
     pub(super) start: Option<StartEntry>,
 }
 
@@ -62,9 +61,13 @@ impl Tables {
         self.last_number
     }
 
+    pub(super) fn thread(&self, key: &ThreadKey) -> Option<&ThreadEntry> {
+        self.threads.get(self.numbers.get(key)?)
+    }
+
     /// Returns why the run does not begin; `None` if it may.
     pub(super) fn refusal(&self, run: &NewRun<'_>) -> Option<BeginOutcome> {
-        let entry = self.numbers.get(run.key).and_then(|number| self.threads.get(number));
+        let entry = self.thread(run.key);
         if let Some(entry) = entry
             && let Some(lease) = &entry.lease
             && let Some(busy) = entry.runs.iter().find(|it| it.record.number == lease.run)
@@ -212,8 +215,7 @@ impl RunEntry {
     pub(super) fn append(&mut self, batch: &EventBatch) {
         let next = self.log.len() as u64 + 1;
         let known = usize::try_from(next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
-        self.log.extend(batch.events.iter().skip(known).cloned());
-        self.times.extend(batch.times.iter().skip(known));
+        self.log.extend(batch.times.iter().copied().zip(batch.events.iter().cloned()).skip(known));
         self.record.events = self.log.len() as u64;
     }
 
@@ -222,7 +224,7 @@ impl RunEntry {
     }
 
     pub(super) fn remove_log(&mut self) {
-        (self.log, self.times, self.start) = (Vec::new(), Vec::new(), None);
+        (self.log, self.start) = (Vec::new(), None);
     }
 }
 

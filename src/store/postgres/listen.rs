@@ -41,11 +41,12 @@ async fn listen_once(
     signals: &Signals,
     is_reported: &mut bool,
 ) -> StoreResult<()> {
-    let mut listener = PgListener::connect_with(pool.sqlx()).await?;
+    let mut listener = PgListener::connect_with(&pool.sqlx).await?;
     listener.listen(CHANNEL).await?;
     loop {
         let begin = Instant::now();
-        notifier.probe(pool).await?;
+        // A notification without changes, which only this process acts on.
+        notifier.notify_at_once(pool, []).await?;
         let mut has_arrived = false;
         loop {
             let deadline = begin + if has_arrived { PROBE_INTERVAL } else { PROBE_TIMEOUT };

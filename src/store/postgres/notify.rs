@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, time::sleep};
 
 use super::pool::PostgresPool;
-use crate::store::Topic;
+use crate::store::{StoreResult, Topic};
 
 pub(super) const CHANNEL: &str = "agui_changes";
 
@@ -88,17 +88,12 @@ impl Notifier {
         payloads
     }
 
-    /// Sends a notification without changes, which only this process acts on.
-    pub(super) async fn probe(&self, pool: &PostgresPool) -> crate::store::StoreResult<()> {
-        self.notify_at_once(pool, []).await
-    }
-
     /// Does not collect, because this process may be at its end.
     pub(super) async fn notify_at_once(
         &self,
         pool: &PostgresPool,
         topics: impl IntoIterator<Item = Topic>,
-    ) -> crate::store::StoreResult<()> {
+    ) -> StoreResult<()> {
         let payloads = payloads(&self.sender, &topics.into_iter().collect());
         pool.all(sqlx::query(NOTIFY).bind(CHANNEL).bind(payloads)).await.map(drop)
     }

@@ -43,7 +43,7 @@ const SETTINGS: &str = "
 
 #[derive(Debug, Clone)]
 pub(super) struct PostgresPool {
-    pool: PgPool,
+    pub(super) sqlx: PgPool,
     places: ReadPlaces,
 }
 
@@ -70,11 +70,7 @@ impl PostgresPool {
                     }
                 })
             });
-        Self { pool: pool.connect_lazy_with(options), places: ReadPlaces::new() }
-    }
-
-    pub(super) fn sqlx(&self) -> &PgPool {
-        &self.pool
+        Self { sqlx: pool.connect_lazy_with(options), places: ReadPlaces::new() }
     }
 
     pub(super) async fn operation(&self) -> StoreResult<Operation> {
@@ -92,7 +88,7 @@ impl PostgresPool {
     }
 
     pub(super) async fn operation_within(&self, limit: Duration, place: Option<ReadPlace>) -> StoreResult<Operation> {
-        let conn = self.pool.acquire().await?;
+        let conn = self.sqlx.acquire().await?;
         let deadline = Instant::now() + limit;
         Ok(Operation { conn, deadline, is_idle: true, in_transaction: false, place })
     }

@@ -16,7 +16,8 @@ use crate::{base::private_file::private_file_options, store::OpenError};
 /// closing a file releases all locks that SQLite has on it in this process.
 #[derive(Debug)]
 pub(super) struct DatabaseFiles {
-    path: PathBuf,
+    /// The canonical path of the database.
+    pub(super) path: PathBuf,
     lock_file: File,
     database: Option<File>,
 }
@@ -38,11 +39,6 @@ impl DatabaseFiles {
         let lock_file = lock_path(&path)?;
         let database = lock_database(&path)?;
         Ok(Self { path, lock_file, database })
-    }
-
-    /// Returns the canonical path of the database.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Returns the files that have the names of the database now.

@@ -292,7 +292,7 @@ impl Store for SqliteStore {
         let found = tokio::task::spawn_blocking(move || files.ids().map(|found| found == *opened));
         let found = found.await.map_err(io::Error::other).flatten();
         if !found.map_err(|error| StoreError::Unavailable(error.into()))? {
-            let path = self.files.path().display();
+            let path = self.files.path.display();
             let problem = format!(
                 "files of the database {path} were removed or replaced while it is in use: stop the server, put them in \
                  place, and start it; what is stored until then is lost"

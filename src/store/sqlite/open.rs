@@ -32,7 +32,7 @@ const NUMBERS: &str = "
 
 pub(super) fn open(path: &Path) -> Result<(SqliteWriter, Arc<DatabaseFiles>, FileIds), OpenError> {
     let files = Arc::new(DatabaseFiles::lock(path)?);
-    let path = files.path();
+    let path = &files.path;
     let to_error = |error| open_error(path, &error);
     let conn = connect(path).map_err(to_error)?;
     conn.execute_batch(WRITER_SETTINGS).map_err(to_error)?;

@@ -82,7 +82,7 @@ impl Readers {
             let mut conn = match pooled {
                 Some(conn) => conn,
                 None => {
-                    let conn = connect(files.path())?;
+                    let conn = connect(&files.path)?;
                     conn.execute_batch("PRAGMA query_only = ON")?;
                     conn
                 }

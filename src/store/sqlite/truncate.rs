@@ -14,7 +14,7 @@ impl SqliteStore {
         *self.truncated.lock() = Some(Instant::now());
         let files = self.files.clone();
         let truncated = tokio::task::spawn_blocking(move || {
-            let conn = connect(files.path())?;
+            let conn = connect(&files.path)?;
             conn.busy_timeout(READERS_TIMEOUT)?;
             // PASSIVE copies without blocking the writer, so that TRUNCATE, which blocks it, has little left to copy.
             for mode in ["PASSIVE", "TRUNCATE"] {
