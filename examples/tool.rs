@@ -9,7 +9,7 @@
 //! ```
 
 use agui_server::{
-    llm::{Connection, LlmAgent, ModelOptions, OpenAiChat},
+    llm::{Connection, LlmAgent, ModelOptions, OpenAi},
     prelude::*,
     tools::ApprovalRule,
 };
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = arguments.next().unwrap_or_else(|| "qwen3".to_owned());
     let base_url = arguments.next().unwrap_or_else(|| "http://127.0.0.1:11434/v1".to_owned());
     let connection = Connection { base_url: Some(base_url), ..Connection::default() };
-    let model = OpenAiChat::new(ModelOptions::new(model, connection))?;
+    let model = OpenAi::chat(ModelOptions::new(model, connection))?;
 
     let find_order = tool_fn("find_order", "Finds an order by its number.", |query: OrderQuery, cx| async move {
         cx.report_progress("Looking into the archive", 0.5).await?;

@@ -69,7 +69,7 @@ fn message(turn: &Turn, budget: &mut Budget) -> Value {
     let (role, parts): (_, Vec<Value>) = match turn {
         Turn::Instructions(text) => ("system", vec![text_part(budget.take(text))]),
         Turn::User(parts) => ("user", parts.iter().map(|part| user_part(part, budget)).collect()),
-        Turn::Assistant(turn) => ("assistant", turn.blocks.iter().map(|block| block_part(block, budget)).collect()),
+        Turn::Assistant(blocks) => ("assistant", blocks.iter().map(|block| block_part(block, budget)).collect()),
         Turn::ToolResults(results) => ("tool", results.iter().map(|result| result_part(result, budget)).collect()),
     };
     json!({ "role": role, "parts": parts })

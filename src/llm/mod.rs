@@ -22,15 +22,13 @@ pub use call_trace::CallTrace;
 pub use context::{ContextOptions, ContextPolicy};
 pub use known_models::{KnownModels, ProfileOptions};
 pub use model::{
-    Artefact, AssistantTurn, Block, BlockStart, Model, ModelError, ModelEvent, ModelReasoning, ModelRequest,
-    ModelStream, SkippedAttachment, StopReason, ToolResult, Turn,
+    Artefact, Block, BlockStart, Model, ModelError, ModelEvent, ModelReasoning, ModelRequest, ModelStream,
+    SkippedAttachment, StopReason, ToolResult, Turn,
 };
 pub use options::{ModelOptions, Thinking, ToolChoice};
 #[cfg(feature = "config")]
 pub(crate) use providers::openai::api::OpenAiApi;
-pub use providers::{
-    anthropic::Anthropic, chat::OpenAiChat, gemini::Gemini, openai::OpenAi, responses::OpenAiResponses,
-};
+pub use providers::{anthropic::Anthropic, gemini::Gemini, openai::OpenAi};
 pub use transport::{Connection, SetupError};
 #[cfg(feature = "config")]
 pub(crate) use transport::{RecordedApi, RecordedExchanges};

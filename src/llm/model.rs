@@ -108,17 +108,10 @@ pub enum Turn {
     Instructions(String),
     /// A user's message, of at least one part.
     User(Vec<ContentPart>),
-    /// The model's own turn.
-    Assistant(AssistantTurn),
+    /// The model's own turn, in order. At least one block is not reasoning.
+    Assistant(Vec<Block>),
     /// One result for each call of the turn before, in the order of the calls.
     ToolResults(Vec<ToolResult>),
-}
-
-/// A model's turn. At least one block is not reasoning.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct AssistantTurn {
-    /// The blocks, in order.
-    pub blocks: Vec<Block>,
 }
 
 /// A part of a model's turn.

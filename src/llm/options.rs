@@ -184,13 +184,8 @@ impl ModelOptions {
         Ok(())
     }
 
-    /// Returns the name of an option if it is set.
-    pub(in crate::llm) fn set_option(&self, name: &str) -> Option<&'static str> {
-        self.option(name).filter(|(_, is_set)| *is_set).map(|(option, _)| option)
-    }
-
     /// Returns an option that a server can lack, by its name, and whether it is set.
-    fn option(&self, name: &str) -> Option<(&'static str, bool)> {
+    pub(in crate::llm) fn option(&self, name: &str) -> Option<(&'static str, bool)> {
         let options = [
             ("temperature", self.temperature.is_some()),
             ("top_p", self.top_p.is_some()),

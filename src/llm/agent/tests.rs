@@ -8,8 +8,8 @@ use super::*;
 use crate::{
     agent::emit::TextMessage,
     llm::{
-        Artefact, AssistantTurn, Block, BlockStart, ModelError, ModelEvent, ModelReasoning, ModelRequest, ModelStream,
-        StopReason, Turn,
+        Artefact, Block, BlockStart, ModelError, ModelEvent, ModelReasoning, ModelRequest, ModelStream, StopReason,
+        Turn,
     },
     protocol::{ContentPart, Event, JsonObject, Message, MessageContent, TokenUsage},
     run::{Run, Transcript},
@@ -312,7 +312,7 @@ fn reasoning_is_streamed_and_its_artefact_is_sent_back() {
     };
     play(agent, next(&played, json!([])));
     for request in &model.requests()[1..] {
-        let Turn::Assistant(AssistantTurn { blocks }) = &request.turns[1] else { panic!("{request:?}") };
+        let Turn::Assistant(blocks) = &request.turns[1] else { panic!("{request:?}") };
         assert_eq!(blocks[..2], [block("hm", "sig", false), block("", "hidden", true)]);
         assert!(matches!(&blocks[2], Block::Call(call) if call.id == "c"));
     }
@@ -375,7 +375,7 @@ fn a_call_waits_for_an_approval_and_runs_as_decided() {
         assert_eq!(results(&model.requests()[1])[0].1, failed);
         if expected == "42" {
             let Turn::Assistant(said) = &model.requests()[1].turns[1] else { panic!() };
-            assert!(matches!(&said.blocks[0], Block::Call(call) if call.function.arguments == r#"{"n":41}"#));
+            assert!(matches!(&said[0], Block::Call(call) if call.function.arguments == r#"{"n":41}"#));
         }
     }
 }

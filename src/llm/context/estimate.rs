@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::{
-    llm::model::{AssistantTurn, Block, ModelRequest, Turn},
+    llm::model::{Block, ModelRequest, Turn},
     protocol::{ContentPart, MediaPart, MessageContent, PartSource},
     tools::ToolSpec,
 };
@@ -50,7 +50,7 @@ pub(super) fn of_turn(turn: &Turn) -> u64 {
         + match turn {
             Turn::Instructions(text) => of_text(text),
             Turn::User(parts) => parts.iter().map(of_part).sum(),
-            Turn::Assistant(AssistantTurn { blocks }) => blocks.iter().map(of_block).sum(),
+            Turn::Assistant(blocks) => blocks.iter().map(of_block).sum(),
             Turn::ToolResults(results) => results.iter().map(|result| OVERHEAD + of_content(&result.content)).sum(),
         }
 }
@@ -179,7 +179,7 @@ mod tests {
         grows(&request);
         request.turns.push(Turn::User(vec![ContentPart::text(long())]));
         grows(&request);
-        request.turns.push(Turn::Assistant(AssistantTurn { blocks: vec![Block::Text(long())] }));
+        request.turns.push(Turn::Assistant(vec![Block::Text(long())]));
         grows(&request);
         let tool = ToolSpec { name: "t".to_owned(), description: long(), parameters: Value::Null };
         request.tools = vec![tool].into();

@@ -167,7 +167,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        llm::model::{AssistantTurn, Block, SkippedAttachment, StopReason, Turn},
+        llm::model::{Block, SkippedAttachment, StopReason, Turn},
         protocol::{ContentPart, TokenUsage},
     };
 
@@ -210,7 +210,7 @@ mod tests {
     /// A conversation of pairs with about 250 tokens each, which a user ends.
     fn conversation(pairs: usize) -> ModelRequest {
         let user = || Turn::User(vec![ContentPart::text("a long word ".repeat(80))]);
-        let answer = || Turn::Assistant(AssistantTurn { blocks: vec![Block::Text("yes".to_owned())] });
+        let answer = || Turn::Assistant(vec![Block::Text("yes".to_owned())]);
         let turns = (0..pairs).flat_map(|_| [user(), answer()]).chain([user()]).collect();
         ModelRequest { turns, ..ModelRequest::default() }
     }

@@ -60,15 +60,13 @@ pub(super) async fn summarise(
     let piece = (limit / 2).clamp(MIN_PIECE, MAX_PIECE);
     let old = pieces(&history::turns(&messages[begin..end]), piece);
     let writing = write(summariser, previous.map(|summary| summary.text), &old, cx);
-    let text = timeout(SUMMARY_TIMEOUT, writing).await.unwrap_or_else(|_| Err(took_too_long()))?;
+    let text = timeout(SUMMARY_TIMEOUT, writing).await.unwrap_or_else(|_| {
+        Err(ModelError::new("model_timeout", format!("it took longer than {SUMMARY_TIMEOUT:?}")))
+    })?;
     let Some((message, event)) = summary::stored(text, &messages[first..end]) else { return Ok(None) };
     messages.push(message);
     request.turns = history::turns(messages);
     Ok(Some(event))
-}
-
-fn took_too_long() -> ModelError {
-    ModelError::new("model_timeout", format!("it took longer than {SUMMARY_TIMEOUT:?}"))
 }
 
 /// Returns the position of the user message that begins what is kept: the first one after `begin` from which on the
@@ -127,7 +125,7 @@ fn as_text(turn: &Turn) -> String {
     match turn {
         Turn::Instructions(_) => String::new(),
         Turn::User(parts) => format!("User: {}\n", parts_as_text(parts)),
-        Turn::Assistant(turn) => turn.blocks.iter().map(block_as_text).collect(),
+        Turn::Assistant(blocks) => blocks.iter().map(block_as_text).collect(),
         Turn::ToolResults(results) => {
             let text = |content: &MessageContent| match content {
                 MessageContent::Text(text) => shortened(text, MAX_RESULT_CHARS),
@@ -211,7 +209,7 @@ async fn ask(summariser: &dyn Model, text: String, cx: &RunContext) -> Result<St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{llm::model::AssistantTurn, protocol::ToolCall};
+    use crate::protocol::ToolCall;
 
     fn talk(count: usize) -> Vec<Message> {
         let pair =
@@ -249,7 +247,7 @@ mod tests {
         let split = pieces(&turns, 200);
         assert!(split.len() == 4 && split.iter().all(|piece| piece.starts_with("User: word")), "{split:?}");
         assert_eq!(pieces(&history::turns(&talk(50)), 200).len(), MAX_PIECES);
-        let long = Turn::Assistant(AssistantTurn { blocks: vec![Block::Text("x".repeat(MAX_TEXT_CHARS + 1))] });
+        let long = Turn::Assistant(vec![Block::Text("x".repeat(MAX_TEXT_CHARS + 1))]);
         assert!(as_text(&long).ends_with("x…\n"));
     }
 }

@@ -56,7 +56,7 @@ fn groups(turns: &[Turn], newest_user: Option<usize>) -> Vec<std::ops::Range<usi
 mod tests {
     use super::*;
     use crate::{
-        llm::model::{AssistantTurn, Block, ToolResult},
+        llm::model::{Block, ToolResult},
         protocol::{ContentPart, ToolCall},
     };
 
@@ -65,14 +65,14 @@ mod tests {
     }
 
     fn says(text: &str) -> Turn {
-        Turn::Assistant(AssistantTurn { blocks: vec![Block::Text(text.to_owned())] })
+        Turn::Assistant(vec![Block::Text(text.to_owned())])
     }
 
     fn call(id: &str) -> [Turn; 2] {
         let result =
             ToolResult { call_id: id.into(), name: "t".to_owned(), content: id.to_owned().into(), failed: false };
         let blocks = vec![Block::Call(ToolCall::new(id, "t", "{}"))];
-        [Turn::Assistant(AssistantTurn { blocks }), Turn::ToolResults(vec![result])]
+        [Turn::Assistant(blocks), Turn::ToolResults(vec![result])]
     }
 
     fn system() -> Turn {
@@ -132,7 +132,7 @@ mod tests {
             trim(&mut turns, excess);
             for (position, turn) in turns.iter().enumerate() {
                 let has_calls =
-                    matches!(turn, Turn::Assistant(turn) if turn.blocks.iter().any(|it| matches!(it, Block::Call(_))));
+                    matches!(turn, Turn::Assistant(blocks) if blocks.iter().any(|it| matches!(it, Block::Call(_))));
                 let has_results = matches!(turns.get(position + 1), Some(Turn::ToolResults(_)));
                 assert_eq!(has_calls, has_results, "{excess}");
             }

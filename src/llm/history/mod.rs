@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use self::summary::StoredSummary;
-use super::model::{AssistantTurn, Block, ModelReasoning, ToolResult, Turn};
+use super::model::{Block, ModelReasoning, ToolResult, Turn};
 use crate::protocol::{
     AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ReasoningMessage, ToolCall,
     ToolCallId, ToolMessage,
@@ -261,7 +261,7 @@ impl Turns {
                 _ => None,
             })
             .collect();
-        self.done.push(Turn::Assistant(AssistantTurn { blocks }));
+        self.done.push(Turn::Assistant(blocks));
         if !answers.is_empty() {
             self.done.push(Turn::ToolResults(answers));
         }

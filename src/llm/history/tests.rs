@@ -12,7 +12,7 @@ fn call(id: &str, name: &str, arguments: &str) -> Block {
 }
 
 fn assistant(blocks: Vec<Block>) -> Turn {
-    Turn::Assistant(AssistantTurn { blocks })
+    Turn::Assistant(blocks)
 }
 
 fn user(text: &str) -> Turn {
@@ -63,8 +63,8 @@ fn the_artefact_of_a_text_follows_it_if_its_provider_is_known() {
         let message =
             json!({ "id": "2", "role": "assistant", "content": "Hi.", "encryptedValue": "sig", "metadata": metadata });
         let turns = turns(&messages(json!([{ "id": "1", "role": "user", "content": "Hi" }, message])));
-        let Turn::Assistant(turn) = &turns[1] else { panic!("{turns:?}") };
-        turn.blocks.clone()
+        let Turn::Assistant(blocks) = &turns[1] else { panic!("{turns:?}") };
+        blocks.clone()
     };
     let hidden = ModelReasoning {
         text: String::new(),
@@ -129,7 +129,7 @@ fn failed_results_are_marked_and_edited_arguments_replace_the_models() {
         { "id": "r3", "role": "tool", "toolCallId": "3", "content": "done", "metadata": { "editedArgs": { "n": 2 } } },
     ])));
     let [Turn::Assistant(said), Turn::ToolResults(results)] = &turns[..] else { panic!("{turns:?}") };
-    assert_eq!(said.blocks[2], call("3", "f", r#"{"n":2}"#));
+    assert_eq!(said[2], call("3", "f", r#"{"n":2}"#));
     let expected = [("1", "Error: too far", true), ("2", "declined", true), ("3", "done", false)]
         .map(|(id, text, failed)| result(id, "f", text, failed));
     assert_eq!(results[..], expected);

@@ -96,7 +96,7 @@ fn a_users_entry_for_a_new_model_takes_effect() {
     let mut options = crate::llm::ModelOptions::new("gpt-9", crate::llm::Connection::default());
     options.known_models = known;
     options.reasoning_effort = Some("max".to_owned());
-    let warnings = crate::llm::Model::warnings(&crate::llm::OpenAiResponses::new(options).unwrap());
+    let warnings = crate::llm::Model::warnings(&crate::llm::OpenAi::responses(options).unwrap());
     assert_eq!(warnings[0], "`model`: gpt-9 is retired");
     assert!(warnings[1].contains("it takes low, huge"), "{warnings:?}");
 }

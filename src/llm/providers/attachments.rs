@@ -298,7 +298,7 @@ mod tests {
         let video = document("video/mp4", b"", Some("a\"b.mp4"));
         let turns = [
             Turn::User(vec![video.clone()]),
-            Turn::Assistant(crate::llm::AssistantTurn::default()),
+            Turn::Assistant(Vec::new()),
             Turn::User(vec![video.clone()]),
         ];
         let mut attachments = Attachments::new(&turns);

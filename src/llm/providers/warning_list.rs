@@ -20,7 +20,7 @@ impl<'m> WarningList<'m> {
 
     /// Warns about each of the options that is set.
     pub(super) fn not_sent(&mut self, options: &[&str], problem: &str) {
-        for option in options.iter().filter_map(|name| self.options.set_option(name)) {
+        for (option, _) in options.iter().filter_map(|name| self.options.option(name)).filter(|(_, is_set)| *is_set) {
             self.add(option, problem, "it is not sent");
         }
     }

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    llm::{AssistantTurn, Block, ToolChoice, Turn},
+    llm::{Block, ToolChoice, Turn},
     protocol::{ContentPart, JsonObject, MediaPart, PartSource, ToolCall, ToolCallId},
 };
 
@@ -171,7 +171,7 @@ pub(in crate::llm) fn forced_call_in_words(choice: &ToolChoice) -> Option<String
 
 pub(in crate::llm) fn calls(turns: &[Turn]) -> impl Iterator<Item = &ToolCall> {
     let blocks = turns.iter().flat_map(|turn| match turn {
-        Turn::Assistant(AssistantTurn { blocks }) => blocks.as_slice(),
+        Turn::Assistant(blocks) => blocks.as_slice(),
         _ => &[],
     });
     blocks.filter_map(|block| match block {

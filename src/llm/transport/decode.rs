@@ -16,6 +16,8 @@ const UNAVAILABLE: &str = "\
     slow_down service_unavailable service_unavailable_error UNAVAILABLE INTERNAL DEADLINE_EXCEEDED ABORTED UNKNOWN";
 /// Bounds the memory; answers have far fewer.
 const MAX_BLOCKS: usize = 1024;
+/// Bounds what decoders keep of an answer. A PDF that fills a context window of 1 M tokens has about 5 MiB in base64.
+const MAX_HELD_BYTES: usize = 8 << 20;
 
 pub(in crate::llm) trait Decoder: Send + 'static {
     fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault>;
@@ -104,6 +106,14 @@ impl FailureKind {
     }
 }
 
+/// Fails if a decoder has as many open blocks as an answer can have.
+pub(in crate::llm) fn check_open_blocks(count: usize) -> Result<(), DecodeFault> {
+    match count {
+        0..MAX_BLOCKS => Ok(()),
+        _ => Err(DecodeFault::Malformed(format!("the answer has more than {MAX_BLOCKS} open blocks"))),
+    }
+}
+
 /// Returns the start of a call with the provider's id, or with a new one if that is empty.
 pub(in crate::llm) fn call_start(id: &str, name: &str) -> Result<BlockStart, DecodeFault> {
     if name.is_empty() {
@@ -119,10 +129,15 @@ pub(in crate::llm) struct AnswerEvents {
     /// A request whose answer has begun cannot be sent again.
     pub(super) has_answer: bool,
     blocks: usize,
+    held: usize,
     usage: Option<TokenUsage>,
 }
 
 impl AnswerEvents {
+    pub(super) fn starting_with(block: usize) -> Self {
+        Self { blocks: block, ..Self::default() }
+    }
+
     pub(in crate::llm) fn start(&mut self, block: BlockStart) -> Result<usize, DecodeFault> {
         let index = self.blocks;
         if index == MAX_BLOCKS {
@@ -132,6 +147,16 @@ impl AnswerEvents {
         self.has_answer = true;
         self.events.push_back(ModelEvent::Start { index, block });
         Ok(index)
+    }
+
+    /// Counts bytes that the decoder keeps, such as signatures, sources, and arguments before the name of their call.
+    pub(in crate::llm) fn hold(&mut self, bytes: usize) -> Result<(), DecodeFault> {
+        self.held += bytes;
+        if self.held > MAX_HELD_BYTES {
+            let message = format!("the answer has more than {MAX_HELD_BYTES} bytes beside its texts");
+            return Err(DecodeFault::Malformed(message));
+        }
+        Ok(())
     }
 
     pub(in crate::llm) fn delta(&mut self, index: usize, text: impl Into<String>) {
@@ -160,11 +185,6 @@ impl AnswerEvents {
 
     pub(in crate::llm) fn stop(&mut self, reason: StopReason) {
         self.events.push_back(ModelEvent::Stop(reason));
-    }
-
-    #[cfg(test)]
-    pub(in crate::llm) fn take(&mut self) -> Vec<ModelEvent> {
-        self.events.drain(..).collect()
     }
 }
 

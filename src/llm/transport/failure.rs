@@ -96,12 +96,12 @@ impl ProviderErrors {
         let number = status.as_u16();
         let kind = FailureKind::of_status(number.into());
         let is_about_request = kind != FailureKind::RateLimited && !matches!(number, 401 | 403);
-        if is_about_request && body_message.is_too_long {
+        if is_about_request && body_message.is_too_long() {
             return self.too_long(&detail);
         }
         let check_key = format!("{detail}; check the configured key");
         match kind {
-            FailureKind::RateLimited if body_message.quota_used_up => self.quota_used_up(&detail),
+            FailureKind::RateLimited if body_message.kind == FailureKind::QuotaUsedUp => self.quota_used_up(&detail),
             FailureKind::RateLimited => self.rate_limited(wait, &detail),
             FailureKind::Unavailable => {
                 let message = format!("The model provider is not available now ({number}); try again later");
@@ -120,7 +120,8 @@ impl ProviderErrors {
                 self.error("model_rejected", message, Retry::Never, &format!("{detail}; check base_url"))
             }
             _ => {
-                let message = format!("The model provider refused the request ({number}){}", self.quote(&body_message));
+                let message =
+                    format!("The model provider refused the request ({number}){}", self.quote(&body_message.text));
                 self.error("model_rejected", message, Retry::Never, &detail)
             }
         }
@@ -171,8 +172,7 @@ impl ProviderErrors {
                 self.error("model_unavailable", message, Retry::Backoff, &detail)
             }
             _ => {
-                let quote = self.quote(&ProviderMessage { message: Some(said), ..ProviderMessage::default() });
-                let message = format!("The model provider failed while it answered{quote}");
+                let message = format!("The model provider failed while it answered{}", self.quote(&said));
                 self.error("model_failed", message, Retry::Never, &detail)
             }
         }
@@ -211,26 +211,22 @@ impl ProviderErrors {
     }
 
     /// Secrets are removed before the message is cut, because a cut key is not recognised.
-    fn quote(&self, provider: &ProviderMessage) -> String {
-        let message = provider.message.as_deref().unwrap_or_default();
+    fn quote(&self, message: &str) -> String {
         let message = self.scrubber.without_addresses(&self.scrubber.scrub(message));
         let message = shorten(message.trim(), MAX_MESSAGE_CHARS);
         if message.is_empty() { message } else { format!(": {message}") }
     }
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+/// The message of a refusal, and the kind that its codes say.
 struct ProviderMessage {
-    message: Option<String>,
-    /// A retry would be useless.
-    quota_used_up: bool,
-    /// The conversation does not fit into the model's context window.
-    is_too_long: bool,
+    text: String,
+    kind: FailureKind,
 }
 
 impl ProviderMessage {
     fn read(body: &[u8]) -> Self {
-        let Ok(mut value) = serde_json::from_slice::<Value>(body) else { return Self::default() };
+        let mut value: Value = serde_json::from_slice(body).unwrap_or_default();
         if let Value::Array(items) = &mut value {
             value = items.first_mut().map(Value::take).unwrap_or_default();
         }
@@ -240,13 +236,14 @@ impl ProviderMessage {
             let found = error.get(name).or_else(|| value.get(name))?;
             text(found).or_else(|| text(found.get(0)?.get("msg")?))
         });
-        let message = message.or_else(|| text(error));
-        let codes = [error.get("code"), error.get("type"), value.get("code"), value.get("type")];
-        let codes: Vec<_> = codes.into_iter().flatten().filter_map(Value::as_str).collect();
-        let quota_used_up = codes.contains(&"insufficient_quota");
-        let said = message.as_deref().unwrap_or_default();
-        let is_too_long = is_too_long("", said) || codes.iter().any(|code| is_too_long(code, ""));
-        Self { message, quota_used_up, is_too_long }
+        let mut kinds = [error, &value].into_iter().map(FailureKind::of_error);
+        let kind = kinds.find(|kind| matches!(kind, FailureKind::QuotaUsedUp | FailureKind::ContextTooLong));
+        let text = message.or_else(|| text(error)).unwrap_or_default();
+        Self { text, kind: kind.unwrap_or(FailureKind::Other) }
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.kind == FailureKind::ContextTooLong || is_too_long("", &self.text)
     }
 }
 
@@ -272,12 +269,13 @@ mod tests {
             r#"{"detail":[{"loc":["body"],"msg":"no"}]}"#,
             r#"{"error":null,"message":"no"}"#,
         ] {
-            assert_eq!(ProviderMessage::read(body.as_bytes()).message.as_deref(), Some("no"), "{body}");
+            assert_eq!(ProviderMessage::read(body.as_bytes()).text, "no", "{body}");
         }
         for body in ["", "<html>", "[]", "null", "7", "{\"error\":{}}"] {
-            assert_eq!(ProviderMessage::read(body.as_bytes()), ProviderMessage::default(), "{body}");
+            assert_eq!(ProviderMessage::read(body.as_bytes()).text, "", "{body}");
         }
-        assert!(ProviderMessage::read(br#"{"error":{"message":"no","code":"insufficient_quota"}}"#).quota_used_up);
+        let used_up = ProviderMessage::read(br#"{"error":{"message":"no","code":"insufficient_quota"}}"#);
+        assert_eq!(used_up.kind, FailureKind::QuotaUsedUp);
     }
 
     #[test]

@@ -6,28 +6,33 @@ mod context;
 mod decode;
 mod exchange;
 mod failure;
-mod head;
 pub(in crate::llm) mod json;
 mod replay;
 mod retry;
 mod scrub;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{
-    HeaderMap,
+    HeaderMap, StatusCode,
     header::{ACCEPT, CONTENT_TYPE},
 };
-use reqwest::{Client, RequestBuilder, Url};
+use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
+use tokio::time::timeout;
 
 pub(in crate::llm) use connection::is_of_domain;
 pub use connection::{Connection, SetupError};
-pub(in crate::llm) use decode::{AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start};
-pub(crate) use replay::RecordedApi;
-pub(crate) use replay::RecordedExchanges;
+pub(in crate::llm) use decode::{
+    AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start, check_open_blocks,
+};
+pub(crate) use replay::{RecordedApi, RecordedExchanges};
 
 use self::{
     exchange::RecordedExchange,
@@ -35,9 +40,11 @@ use self::{
     retry::Retry,
 };
 use crate::{
-    llm::{CallTrace, ModelEvent, ModelStream, SkippedAttachment},
+    llm::{CallTrace, ModelEvent, ModelOptions, ModelStream, SkippedAttachment, providers::wire::essence},
     upstream::{
-        ClientOptions, client,
+        ClientOptions,
+        body::read_excerpt,
+        client,
         events::{ServerEvent, StreamLimits, provider_events},
     },
 };
@@ -48,36 +55,65 @@ pub(in crate::llm) struct ProviderRequest {
     pub(in crate::llm) json: Value,
     /// The attachments that the request cannot contain. They are reported before the answer.
     pub(in crate::llm) skipped: Vec<SkippedAttachment>,
+    /// The number of the answer's first block.
+    pub(in crate::llm) first_block: usize,
     /// `None` if all requests have the transport's.
     pub(in crate::llm) url: Option<Url>,
     /// Headers of this request alone.
     pub(in crate::llm) headers: HeaderMap,
 }
 
-/// The largest event of a provider whose API sets no other default.
-const MAX_EVENT_BYTES: usize = 1 << 20;
+/// The default of the largest event, for APIs without another one.
+pub(in crate::llm) const MAX_EVENT_BYTES: usize = 1 << 20;
+
+const MAX_ERROR_BYTES: usize = 16 << 10;
+/// The status is known by then; only the reason is missing.
+const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(in crate::llm) struct Transport {
     client: Client,
     url: Url,
     headers: HeaderMap,
     errors: ProviderErrors,
-    options: Connection,
+    idle_timeout: Duration,
+    max_retries: u32,
+    max_event_bytes: usize,
     exchanges: Option<RecordedExchanges>,
+}
+
+/// The URL and the headers may contain secrets.
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport").finish_non_exhaustive()
+    }
 }
 
 impl Transport {
     /// `url` was made from the connection's base URL. The connection's headers replace those in `headers`.
+    /// `max_event_bytes` is the default of the API.
     pub(in crate::llm) fn new(
-        options: Connection,
-        exchanges: Option<RecordedExchanges>,
+        options: &ModelOptions,
         url: Url,
         mut headers: HeaderMap,
-    ) -> Result<Self, SetupError> {
-        headers.extend(options.header_map()?);
-        let client = client(&ClientOptions { connect_timeout: options.connect_timeout }).map_err(SetupError::Tls)?;
-        let errors = ProviderErrors::new(&url, options.secrets(&url));
-        Ok(Self { client, url, headers, errors, options, exchanges })
+        max_event_bytes: usize,
+    ) -> Result<Arc<Self>, SetupError> {
+        let connection = &options.connection;
+        headers.extend(connection.header_map()?);
+        let client = client(&ClientOptions { connect_timeout: connection.connect_timeout });
+        Ok(Arc::new(Self {
+            client: client.map_err(SetupError::Tls)?,
+            errors: ProviderErrors::new(&url, connection.secrets(&url)),
+            url,
+            headers,
+            idle_timeout: connection.idle_timeout,
+            max_retries: connection.max_retries,
+            max_event_bytes: connection.max_event_bytes.unwrap_or(max_event_bytes),
+            exchanges: options.exchanges.clone(),
+        }))
+    }
+
+    pub(in crate::llm) fn url(&self) -> &Url {
+        &self.url
     }
 
     pub(in crate::llm) fn header(&self, name: &http::HeaderName) -> Option<&str> {
@@ -92,9 +128,9 @@ impl Transport {
         trace: CallTrace,
         decoder: impl Fn() -> D + Send + 'static,
     ) -> ModelStream {
-        let ProviderRequest { json, skipped, url, headers: more } = request;
+        let ProviderRequest { json, skipped, url, headers: more, first_block } = request;
         let (transport, body) = (self.clone(), Bytes::from(json.to_string()));
-        let (skipped, url, more) = (skipped.clone(), url.clone(), more.clone());
+        let (skipped, url, more, first_block) = (skipped.clone(), url.clone(), more.clone(), *first_block);
         Box::pin(async_stream::stream! {
             let url = url.unwrap_or_else(|| transport.url.clone());
             for attachment in skipped {
@@ -102,7 +138,7 @@ impl Transport {
             }
             let mut retries = 0;
             loop {
-                let mut output = AnswerEvents::default();
+                let mut output = AnswerEvents::starting_with(first_block);
                 let request_id = OnceLock::new();
                 let mut answer = Box::pin(transport.attempt(url.clone(), body.clone(), more.clone(), &request_id, &trace));
                 let mut decoder = decoder();
@@ -117,7 +153,7 @@ impl Transport {
                     if matches!(step, Ok(DecodeStep::Complete)) {
                         // After the end of the body is read, the connection can serve the agent's next request
                         // without a handshake. The end is nearly always there already.
-                        let _ = tokio::time::timeout(retry::END_OF_BODY_TIMEOUT, answer.next()).await;
+                        let _ = timeout(retry::END_OF_BODY_TIMEOUT, answer.next()).await;
                     }
                     while let Some(event) = output.events.pop_front() {
                         yield Ok(event);
@@ -130,7 +166,7 @@ impl Transport {
                 };
                 drop(answer);
                 let wait = match failure.retry {
-                    _ if output.has_answer || retries >= transport.options.max_retries => None,
+                    _ if output.has_answer || retries >= transport.max_retries => None,
                     Retry::Never => None,
                     Retry::Backoff => Some(retry::backoff(retries)),
                     Retry::After(wait) => (wait <= retry::MAX_WAIT).then_some(wait),
@@ -170,15 +206,15 @@ impl Transport {
             }
             let mut exchange = RecordedExchange::start(trace.recording(), &self.errors.scrubber, &url, &body);
             let request = self.request(url, body, more).headers(trace.headers());
-            let sent = head::send(request, self.options.idle_timeout, &self.errors, request_id).await;
+            let sent = self.send(request, request_id).await;
             if let Some(id) = request_id.get() {
                 trace.set_request_id(id);
             }
             match sent {
                 Ok(response) => {
                     let limits = StreamLimits {
-                        max_event_bytes: self.options.max_event_bytes.unwrap_or(MAX_EVENT_BYTES),
-                        idle_timeout: self.options.idle_timeout,
+                        max_event_bytes: self.max_event_bytes,
+                        idle_timeout: self.idle_timeout,
                     };
                     let mut events = provider_events(response, limits);
                     while let Some(event) = events.next().await {
@@ -196,6 +232,31 @@ impl Transport {
                 }
             }
         }
+    }
+
+    /// Fails unless the head of the response announces a stream of events. `request_id` gets the provider's id of the request.
+    async fn send(&self, request: RequestBuilder, request_id: &OnceLock<String>) -> Result<Response, AttemptError> {
+        let response = match timeout(self.idle_timeout, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(self.errors.unreachable(error)),
+            Err(_) => return Err(self.errors.silent(self.idle_timeout)),
+        };
+        if let Some(id) = self.errors.request_id(response.headers()) {
+            let _ = request_id.set(id);
+        }
+        let status = response.status();
+        if status != StatusCode::OK {
+            let headers = response.headers().clone();
+            let body = read_excerpt(response, MAX_ERROR_BYTES, ERROR_TIMEOUT).await;
+            return Err(self.errors.refused(status, retry::requested_wait(&headers, &body), &body));
+        }
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
+        if essence(&content_type) != "text/event-stream" {
+            let body = read_excerpt(response, MAX_ERROR_BYTES, ERROR_TIMEOUT).await;
+            return Err(self.errors.no_events(&content_type, &body));
+        }
+        Ok(response)
     }
 
     fn request(&self, url: Url, body: Bytes, more: HeaderMap) -> RequestBuilder {

@@ -30,23 +30,15 @@ pub(super) fn backoff(retries: u32) -> Duration {
     whole.mul_f64(0.5 + random / 2.0)
 }
 
-/// The response may ask in milliseconds, in seconds or by a date.
-pub(super) fn requested_wait(headers: &HeaderMap) -> Retry {
+/// The response may ask in milliseconds, in seconds or by a date. Google asks for a wait in the body, as a
+/// `google.rpc.RetryInfo` with a `retryDelay` such as `34.4s`: <https://ai.google.dev/gemini-api/docs/rate-limits>.
+pub(super) fn requested_wait(headers: &HeaderMap, body: &[u8]) -> Retry {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds = |text: &str, unit: f64| {
         let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0)?;
         // A number that no duration can hold is too long anyway.
         Some(Duration::try_from_secs_f64(number * unit).unwrap_or(Duration::MAX))
     };
-    let wait = text("retry-after-ms")
-        .and_then(|text| seconds(text, 0.001))
-        .or_else(|| text("retry-after").and_then(|text| seconds(text, 1.0).or_else(|| until(text))));
-    wait.map_or(Retry::Backoff, Retry::After)
-}
-
-/// Google asks for a wait in the body, as a `google.rpc.RetryInfo` with a `retryDelay` such as `34.4s`:
-/// <https://ai.google.dev/gemini-api/docs/rate-limits>.
-pub(super) fn or_wait_in_body(wait: Retry, body: &[u8]) -> Retry {
     let in_body = || {
         let body: Value = serde_json::from_slice(body).ok()?;
         // Some of the API's errors are in a list.
@@ -55,10 +47,11 @@ pub(super) fn or_wait_in_body(wait: Retry, body: &[u8]) -> Retry {
         let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
         Duration::try_from_secs_f64(seconds).ok()
     };
-    match wait {
-        Retry::Backoff => in_body().map_or(Retry::Backoff, Retry::After),
-        wait => wait,
-    }
+    let wait = text("retry-after-ms")
+        .and_then(|text| seconds(text, 0.001))
+        .or_else(|| text("retry-after").and_then(|text| seconds(text, 1.0).or_else(|| until(text))))
+        .or_else(in_body);
+    wait.map_or(Retry::Backoff, Retry::After)
 }
 
 fn until(date: &str) -> Option<Duration> {
@@ -77,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_wait_is_read_in_all_forms_of_the_header() {
-        let asked = |pairs: &[_]| requested_wait(&headers(pairs));
+        let asked = |pairs: &[_]| requested_wait(&headers(pairs), b"");
         assert_eq!(asked(&[]), Retry::Backoff);
         assert_eq!(asked(&[("retry-after", "2")]), Retry::After(Duration::from_secs(2)));
         assert_eq!(asked(&[("retry-after", "0.5")]), Retry::After(Duration::from_millis(500)));
@@ -98,14 +91,14 @@ mod tests {
             let info = format!(r#"{{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"{delay}"}}"#);
             format!(r#"{{"error":{{"code":429,"details":[{{"@type":"x"}},{info}]}}}}"#)
         };
-        let asked = |body: &str| or_wait_in_body(Retry::Backoff, body.as_bytes());
+        let asked = |body: &str| requested_wait(&HeaderMap::new(), body.as_bytes());
         assert_eq!(asked(&body("34.4s")), Retry::After(Duration::from_millis(34_400)));
         assert_eq!(asked(&format!("[{}]", body("1s"))), Retry::After(Duration::from_secs(1)));
         for body in ["", "[]", "{}", &body("soon"), &body("-1s"), &body("1")] {
             assert_eq!(asked(body), Retry::Backoff, "{body}");
         }
-        let header = Retry::After(Duration::from_secs(2));
-        assert_eq!(or_wait_in_body(header, body("34.4s").as_bytes()), header);
+        let wait = requested_wait(&headers(&[("retry-after", "2")]), body("34.4s").as_bytes());
+        assert_eq!(wait, Retry::After(Duration::from_secs(2)));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use secrecy::SecretString;
 use crate::{
     base::InvalidOption,
     llm::{
-        Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAiApi, OpenAiChat, OpenAiResponses,
-        RecordedApi, RecordedExchanges, SetupError,
+        Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAi, OpenAiApi, RecordedApi,
+        RecordedExchanges, SetupError,
     },
     server::options::{Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelConfig, Origin},
     tools::Tool,
@@ -109,7 +109,7 @@ fn replay_model(folder: &Path, options: &ModelOptions, known: &KnownModels) -> R
     let api = match exchanges.api() {
         RecordedApi::Messages => HostedApi::Anthropic,
         RecordedApi::Gemini => HostedApi::Gemini,
-        RecordedApi::Responses => HostedApi::OpenAiResponses,
+        RecordedApi::Responses => HostedApi::OpenAi(Some(OpenAiApi::Responses)),
         RecordedApi::ChatCompletions => HostedApi::OpenAi(Some(OpenAiApi::Chat)),
     };
     // The recorded host decides on the request format, as it did when it was recorded. Gemini's path has the model.
@@ -124,12 +124,7 @@ fn hosted_model(api: HostedApi, usual: OpenAiApi, model: ModelOptions) -> Result
     let built: Result<Arc<dyn Model>, SetupError> = match api {
         HostedApi::Anthropic => Anthropic::new(model).map(|model| Arc::new(model) as _),
         HostedApi::Gemini => Gemini::new(model).map(|model| Arc::new(model) as _),
-        HostedApi::OpenAi(chosen) if chosen.unwrap_or(usual) == OpenAiApi::Chat => {
-            OpenAiChat::new(model).map(|model| Arc::new(model) as _)
-        }
-        HostedApi::OpenAi(_) | HostedApi::OpenAiResponses => {
-            OpenAiResponses::new(model).map(|model| Arc::new(model) as _)
-        }
+        HostedApi::OpenAi(chosen) => OpenAi::with_api(chosen.unwrap_or(usual), model).map(|model| Arc::new(model) as _),
     };
     built.map_err(|error| match error {
         SetupError::Option { option, problem } if (api, usual) == (HostedApi::OpenAi(None), OpenAiApi::Responses) => {

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     agent::builtin::{RemoteOptions, ReplayOptions},
-    llm::ModelOptions,
+    llm::{ModelOptions, OpenAiApi},
 };
 
 /// The names of options, one list for each struct.
@@ -111,7 +111,7 @@ impl AgentTable<'_, '_> {
         let hosted = |api| Ok(ModelConfig::Hosted(api, self.part(KIND)?, self.part(KIND)?));
         let model = match provider {
             ProviderName::Openai => hosted(HostedApi::OpenAi(self.part::<ApiOptions>(KIND)?.api)),
-            ProviderName::OpenaiResponses => hosted(HostedApi::OpenAiResponses),
+            ProviderName::OpenaiResponses => hosted(HostedApi::OpenAi(Some(OpenAiApi::Responses))),
             ProviderName::Anthropic => hosted(HostedApi::Anthropic),
             ProviderName::Gemini => hosted(HostedApi::Gemini),
             ProviderName::Rust => self.part(KIND).map(ModelConfig::Rust),

@@ -125,7 +125,6 @@ pub(crate) enum ModelConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostedApi {
     OpenAi(Option<OpenAiApi>),
-    OpenAiResponses,
     Anthropic,
     Gemini,
 }

@@ -20,7 +20,7 @@ mod rust_tools;
 use crate::{KEY, provider, running, server, tokens, whole_streams as support};
 
 use agui_server::{
-    llm::{Connection, ModelOptions, OpenAiChat},
+    llm::{Connection, ModelOptions, OpenAi},
     protocol::{Event, RunAgentInput},
 };
 use provider::{Answer, Provider};
@@ -102,9 +102,9 @@ fn text_and_error(events: &[Value]) -> (String, Option<String>) {
     (text, last["code"].as_str().map(str::to_owned))
 }
 
-fn chat_model(provider: &Provider) -> OpenAiChat {
+fn chat_model(provider: &Provider) -> OpenAi {
     let connection = Connection { base_url: Some(format!("{}/v1", provider.url())), ..Connection::default() };
-    OpenAiChat::new(ModelOptions::new("m", connection)).unwrap()
+    OpenAi::chat(ModelOptions::new("m", connection)).unwrap()
 }
 
 /// Lets the provider answer with a text.

@@ -1,7 +1,7 @@
 //! Complete answers, split in any way, and the requests that the provider gets.
 
 use agui_server::{
-    llm::{Anthropic, Connection, Model, ModelEvent, ModelOptions, ModelRequest, OpenAiChat, Turn},
+    llm::{Anthropic, Connection, Model, ModelEvent, ModelOptions, ModelRequest, OpenAi, Turn},
     protocol::{ContentPart, PartSource},
 };
 use futures::StreamExt;
@@ -192,15 +192,15 @@ async fn usage_is_reported() {
 fn invalid_options_are_errors_when_the_model_is_made() {
     for url in ["", "no url", "ftp://host", "file:///etc", "data:,"] {
         let connection = connection(url);
-        assert!(OpenAiChat::new(ModelOptions::new("", connection.clone())).is_err(), "{url}");
+        assert!(OpenAi::chat(ModelOptions::new("", connection.clone())).is_err(), "{url}");
         assert!(Anthropic::new(ModelOptions::new("", connection)).is_err(), "{url}");
     }
     let key = Connection { api_key: Some("a\nb".into()), ..Connection::default() };
-    let error = OpenAiChat::new(ModelOptions::new("", key)).err().unwrap();
+    let error = OpenAi::chat(ModelOptions::new("", key)).err().unwrap();
     assert!(error.to_string().contains("API key"), "{error}");
     for (name, value) in [("a b", "c"), ("a", "b\n")] {
         let headers = vec![(name.to_owned(), value.into())];
         let connection = Connection { headers, ..Connection::default() };
-        assert!(OpenAiChat::new(ModelOptions::new("", connection)).is_err(), "{name}");
+        assert!(OpenAi::chat(ModelOptions::new("", connection)).is_err(), "{name}");
     }
 }

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     llm::{
-        Anthropic, AssistantTurn, Block, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions,
-        ModelReasoning, ModelRequest, StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Anthropic, Block, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions, ModelReasoning,
+        ModelRequest, StopReason, Thinking, ToolChoice, ToolResult, Turn,
     },
     protocol::{ContentPart, JsonObject, MediaPart, PartSource, ToolCall},
     tools::ToolSpec,
@@ -41,7 +41,7 @@ fn user(text: &str) -> Turn {
 }
 
 fn assistant(blocks: Vec<Block>) -> Turn {
-    Turn::Assistant(AssistantTurn { blocks })
+    Turn::Assistant(blocks)
 }
 
 fn call(id: &str) -> Block {

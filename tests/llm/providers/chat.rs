@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     llm::{
-        AssistantTurn, Block, Connection, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, OpenAiChat,
-        ProfileOptions, StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Block, Connection, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, OpenAi, ProfileOptions,
+        StopReason, Thinking, ToolChoice, ToolResult, Turn,
     },
     protocol::{ContentPart, MediaPart, PartSource, ToolCall},
     tools::ToolSpec,
@@ -45,7 +45,7 @@ fn check(request: &Recorded) -> Option<String> {
     refusal(name, request)
 }
 
-fn model(name: &str, url: String, change: impl FnOnce(&mut ModelOptions)) -> OpenAiChat {
+fn model(name: &str, url: String, change: impl FnOnce(&mut ModelOptions)) -> OpenAi {
     let headers = vec![("x-provider".to_owned(), name.into())];
     let mut options = ModelOptions::default();
     change(&mut options);
@@ -53,7 +53,7 @@ fn model(name: &str, url: String, change: impl FnOnce(&mut ModelOptions)) -> Ope
     let idle_timeout = Duration::from_secs(20);
     options.connection = Connection { headers, max_retries: 0, idle_timeout, ..connection(url) };
     options.profile = Some(ProfileOptions::named(name));
-    OpenAiChat::new(options).unwrap()
+    OpenAi::chat(options).unwrap()
 }
 
 /// Sets an option that the provider has; others are refused when the model is made.
@@ -61,7 +61,7 @@ fn set_if_taken(options: &mut ModelOptions, profile: &str, set: impl FnOnce(&mut
     let mut changed = options.clone();
     set(&mut changed);
     changed.profile = Some(ProfileOptions::named(profile));
-    if OpenAiChat::new(changed.clone()).is_ok() {
+    if OpenAi::chat(changed.clone()).is_ok() {
         *options = changed;
     }
 }
@@ -95,7 +95,7 @@ fn user(text: &str) -> Turn {
 }
 
 fn answer(blocks: impl Into<Vec<Block>>) -> Turn {
-    Turn::Assistant(AssistantTurn { blocks: blocks.into() })
+    Turn::Assistant(blocks.into())
 }
 
 fn text(text: &str) -> Block {
@@ -203,7 +203,7 @@ fn requests() -> Vec<ModelRequest> {
 }
 
 /// Panics if the provider refuses a request.
-async fn send(provider: &Provider, model: &OpenAiChat, request: ModelRequest) {
+async fn send(provider: &Provider, model: &OpenAi, request: ModelRequest) {
     provider.answer(Answer::openai(&[chunk("yes")]));
     let shown = format!("{} {request:?}", model.name());
     let events: Vec<_> = model.stream(request).collect().await;
@@ -214,7 +214,7 @@ async fn send(provider: &Provider, model: &OpenAiChat, request: ModelRequest) {
 }
 
 /// Returns the body of a request that the provider takes.
-async fn sent(provider: &Provider, model: &OpenAiChat, request: ModelRequest) -> Value {
+async fn sent(provider: &Provider, model: &OpenAi, request: ModelRequest) -> Value {
     send(provider, model, request).await;
     provider.requests().pop().unwrap().body
 }
@@ -401,7 +401,7 @@ async fn a_server_that_is_not_known_gets_its_ways_from_the_configuration() {
     options.profile = Some(profile);
     let request =
         ModelRequest { system: vec!["be good".to_owned()], turns: vec![user("hi")], ..ModelRequest::default() };
-    let body = sent(&provider, &OpenAiChat::new(options).unwrap(), request).await;
+    let body = sent(&provider, &OpenAi::chat(options).unwrap(), request).await;
     assert_eq!(body["messages"][0], json!({"role": "developer", "content": "be good"}));
     assert!(body.get("stream_options").is_none());
 }

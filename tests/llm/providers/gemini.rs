@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agui_server::{
     llm::{
-        Artefact, AssistantTurn, Block, BlockStart, Connection, Gemini, Model, ModelError, ModelEvent, ModelOptions,
-        ModelReasoning, ModelRequest, StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Artefact, Block, BlockStart, Connection, Gemini, Model, ModelError, ModelEvent, ModelOptions, ModelReasoning,
+        ModelRequest, StopReason, Thinking, ToolChoice, ToolResult, Turn,
     },
     protocol::{ContentPart, JsonObject, MediaPart, MessageContent, PartSource, ToolCall},
     tools::ToolSpec,
@@ -72,7 +72,7 @@ fn said(text: &str) -> Turn {
 }
 
 fn model(blocks: impl IntoIterator<Item = Block>) -> Turn {
-    Turn::Assistant(AssistantTurn { blocks: blocks.into_iter().collect() })
+    Turn::Assistant(blocks.into_iter().collect())
 }
 
 fn call(id: &str, signature: Option<&str>) -> Block {

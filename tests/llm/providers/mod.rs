@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use agui_server::{
     llm::{
-        Anthropic, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions, ModelRequest, OpenAiChat,
+        Anthropic, BlockStart, Connection, Model, ModelError, ModelEvent, ModelOptions, ModelRequest, OpenAi,
         StopReason, Turn,
     },
     protocol::ContentPart,
@@ -44,8 +44,8 @@ pub fn connection(base_url: impl Into<String>) -> Connection {
     }
 }
 
-pub fn openai(connection: Connection) -> OpenAiChat {
-    OpenAiChat::new(ModelOptions::new("m", connection)).unwrap()
+pub fn openai(connection: Connection) -> OpenAi {
+    OpenAi::chat(ModelOptions::new("m", connection)).unwrap()
 }
 
 pub fn anthropic(connection: Connection) -> Anthropic {

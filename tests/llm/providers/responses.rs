@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     llm::{
-        AssistantTurn, Block, BlockStart, Connection, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest,
-        OpenAiResponses, StopReason, Thinking, ToolChoice, ToolResult, Turn,
+        Block, BlockStart, Connection, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, OpenAi,
+        StopReason, Thinking, ToolChoice, ToolResult, Turn,
     },
     protocol::{ContentPart, PartSource, ToolCall},
     tools::ToolSpec,
@@ -26,8 +26,8 @@ fn options(provider: &Provider, model: &str, change: impl FnOnce(&mut ModelOptio
     options
 }
 
-fn model(provider: &Provider) -> OpenAiResponses {
-    OpenAiResponses::new(options(provider, "gpt-5.4", |_| {})).unwrap()
+fn model(provider: &Provider) -> OpenAi {
+    OpenAi::responses(options(provider, "gpt-5.4", |_| {})).unwrap()
 }
 
 /// A stream of events of the Responses API. Panics if an event has no `type`.
@@ -86,7 +86,7 @@ fn answer(words: &str) -> Vec<Value> {
 }
 
 /// Returns the text of an answer. Panics unless it is complete.
-async fn say(model: &OpenAiResponses, request: ModelRequest) -> String {
+async fn say(model: &OpenAi, request: ModelRequest) -> String {
     let events: Vec<_> = model.stream(request.clone()).collect().await;
     let events: Vec<_> =
         events.into_iter().map(|event| event.unwrap_or_else(|error| panic!("{error:?}\n{request:?}"))).collect();
@@ -145,16 +145,12 @@ fn requests() -> Vec<ModelRequest> {
     let conversation = vec![
         Turn::Instructions("Be kind.".to_owned()),
         hi(),
-        Turn::Assistant(AssistantTurn {
-            blocks: vec![own(), Block::Text("Well.".to_owned()), call("c1", "{}"), call(&long_id, "{x")],
-        }),
+        Turn::Assistant(vec![own(), Block::Text("Well.".to_owned()), call("c1", "{}"), call(&long_id, "{x")]),
         Turn::ToolResults(vec![
             result("c1", vec![ContentPart::text("12")]),
             result(&long_id, vec![image(png.clone())]),
         ]),
-        Turn::Assistant(AssistantTurn {
-            blocks: vec![thought("c2lnbmVk", "anthropic"), Block::Text("Twelve.".to_owned()), own()],
-        }),
+        Turn::Assistant(vec![thought("c2lnbmVk", "anthropic"), Block::Text("Twelve.".to_owned()), own()]),
         Turn::User(vec![
             ContentPart::text("And these?"),
             image(png),
@@ -221,7 +217,7 @@ async fn the_service_takes_requests_of_all_kinds_for_all_models() {
         if efforts.first().is_none_or(|default| *default == "none") {
             all.push(with(&|options| (options.temperature, options.top_p) = (Some(0.2), Some(0.9))));
         }
-        let models: Vec<_> = all.into_iter().map(|options| OpenAiResponses::new(options).unwrap()).collect();
+        let models: Vec<_> = all.into_iter().map(|options| OpenAi::responses(options).unwrap()).collect();
         // At the same time, because the end of each answer comes a moment after its last event.
         let answers = models.iter().enumerate().flat_map(|(at, model)| {
             assert_eq!(model.warnings(), [""; 0]);
@@ -249,7 +245,7 @@ async fn options_that_a_model_refuses_are_left_out_and_warned_about() {
                 options.top_p = Some(0.9);
                 options.verbosity = Some("low".to_owned());
             });
-            let model = OpenAiResponses::new(configured).unwrap();
+            let model = OpenAi::responses(configured).unwrap();
             let answers = requests().into_iter().step_by(4).map(|request| {
                 provider.answer(stream(&answer("well")));
                 say(&model, request)
@@ -271,7 +267,7 @@ async fn a_request_may_choose_any_model_whatever_is_configured() {
         options.temperature = Some(0.2);
         options.verbosity = Some("low".to_owned());
     });
-    let model = OpenAiResponses::new(configured).unwrap();
+    let model = OpenAi::responses(configured).unwrap();
     for (name, _) in MODELS {
         let answers = requests().into_iter().map(|request| {
             provider.answer(stream(&answer("well")));
@@ -330,7 +326,7 @@ async fn requests_go_to_the_path_of_the_api_with_the_key() {
         ("/openai/v1?api-version=preview", "/openai/v1/responses?api-version=preview"),
     ] {
         let connection = connection(format!("{}{base}", provider.url()));
-        let model = OpenAiResponses::new(ModelOptions::new("m", connection)).unwrap();
+        let model = OpenAi::responses(ModelOptions::new("m", connection)).unwrap();
         provider.answer(stream(&answer("a")));
         assert_eq!(words(&ask(&model).await.0), "a");
         let request = provider.requests().pop().unwrap();
@@ -346,7 +342,7 @@ fn options_that_the_api_lacks_are_refused() {
     let new = |change: &dyn Fn(&mut ModelOptions)| {
         let mut options = ModelOptions::new("m", Connection::default());
         change(&mut options);
-        OpenAiResponses::new(options).err().map(|error| error.to_string())
+        OpenAi::responses(options).err().map(|error| error.to_string())
     };
     assert_eq!(new(&|_| {}), None);
     for (name, change) in [

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use agui_server::llm::{Connection, Gemini, Model, ModelEvent, ModelOptions, OpenAiResponses};
+use agui_server::llm::{Connection, Gemini, Model, ModelEvent, ModelOptions, OpenAi};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ const APIS: &[Api] = &[
     },
     Api {
         name: "Responses",
-        model: |connection| Box::new(OpenAiResponses::new(ModelOptions::new("m", connection)).unwrap()),
+        model: |connection| Box::new(OpenAi::responses(ModelOptions::new("m", connection)).unwrap()),
         events: |words| {
             let of = |kind: &str, more: Value| {
                 let mut event = json!({"type": kind, "output_index": 0, "content_index": 0});

@@ -11,7 +11,7 @@ use super::{
     server_blocks::{self, ServerCalls},
 };
 use crate::llm::{
-    AssistantTurn, Block, ModelReasoning, SkippedAttachment, Turn,
+    Block, ModelReasoning, SkippedAttachment, Turn,
     providers::attachments::Attachments,
     providers::wire::{
         ANTHROPIC, EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, arguments, call_id, marked_instructions,
@@ -120,8 +120,8 @@ impl ClaudeMessages {
                 let message = self.list.len() - 1;
                 self.user_turn = Some((message, self.list[message].content.len() - 1));
             }
-            Turn::Assistant(turn) => {
-                let blocks = self.assistant(turn);
+            Turn::Assistant(blocks) => {
+                let blocks = self.assistant(blocks);
                 self.push("assistant", blocks);
             }
             Turn::ToolResults(results) => {
@@ -143,8 +143,8 @@ impl ClaudeMessages {
         }
     }
 
-    fn assistant(&self, turn: &AssistantTurn) -> Vec<Value> {
-        let blocks = turn.blocks.iter().filter_map(|block| match block {
+    fn assistant(&self, blocks: &[Block]) -> Vec<Value> {
+        let blocks = blocks.iter().filter_map(|block| match block {
             Block::Reasoning(block) => self.reasoning(block),
             Block::Text(answer) => (!answer.trim().is_empty()).then(|| text(answer)),
             Block::Call(call) => Some(json!({

@@ -17,7 +17,7 @@ mod thinking;
 mod usage;
 mod warnings;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -25,7 +25,7 @@ use self::{decoder::MessageDecoder, request::ClaudeRequestBody};
 use crate::llm::{
     Connection, Model, ModelOptions, ModelRequest, ModelStream,
     providers::wire::ANTHROPIC,
-    transport::{SetupError, Transport, is_of_domain},
+    transport::{MAX_EVENT_BYTES, SetupError, Transport, is_of_domain},
 };
 
 /// Options that the Messages API lacks.
@@ -38,6 +38,7 @@ const MAX_EVENT_BYTES_WITH_TOOLS: usize = 8 << 20;
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
 /// A model with the Messages API, at Anthropic or at a compatible provider.
+#[derive(Debug)]
 pub struct Anthropic {
     options: ModelOptions,
     /// Beta features that the connection's headers enable.
@@ -67,24 +68,22 @@ impl Anthropic {
             let problem = format!("this provider takes `user_id` only, not `{name}`");
             return Err(SetupError::Option { option: "metadata", problem });
         }
-        let mut connection = options.connection.clone();
-        if request::has_server_tools(&options.extra_body) {
-            connection.max_event_bytes.get_or_insert(MAX_EVENT_BYTES_WITH_TOOLS);
-        }
-        let mut url = connection.url(BASE_URL)?;
+        let mut url = options.connection.url(BASE_URL)?;
         let is_own = is_of_domain(&url, "anthropic.com");
         let path = url.path().trim_end_matches('/').trim_end_matches("/messages").trim_end_matches("/v1");
         url.set_path(&format!("{path}/v1/messages"));
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
-        if let Some(value) = connection.key_header("")? {
+        if let Some(value) = options.connection.key_header("")? {
             headers.insert("x-api-key", value);
         }
-        let transport = Transport::new(connection, options.exchanges.clone(), url, headers)?;
+        let has_server_tools = request::has_server_tools(&options.extra_body);
+        let max_event_bytes = if has_server_tools { MAX_EVENT_BYTES_WITH_TOOLS } else { MAX_EVENT_BYTES };
+        let transport = Transport::new(&options, url, headers, max_event_bytes)?;
         let betas = transport.header(&BETA).unwrap_or_default().split(',').map(|beta| beta.trim().to_owned());
         let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
         let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);
-        Ok(Self { options, betas, is_official, transport: Arc::new(transport) })
+        Ok(Self { options, betas, is_official, transport })
     }
 
     /// Returns the header for the beta features that a request needs besides the configured ones.
@@ -97,12 +96,6 @@ impl Anthropic {
         betas.extend(missing);
         let value = HeaderValue::try_from(betas.join(",")).ok();
         value.map(|value| (BETA, value)).into_iter().collect()
-    }
-}
-
-impl fmt::Debug for Anthropic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Anthropic").field(&self.options).finish()
     }
 }
 

@@ -29,7 +29,6 @@ pub(super) fn stream(
 ) -> ModelStream {
     Box::pin(async_stream::stream! {
         let mut earlier = TokenUsage::default();
-        let mut first_block = 0;
         for continuation in 0.. {
             let paused = PausedContent::default();
             let decoder = {
@@ -37,8 +36,11 @@ pub(super) fn stream(
                 move || MessageDecoder::new(&model).recording(paused.clone())
             };
             let mut events = transport.stream(&request, trace.clone(), decoder);
-            let (mut blocks, mut usage) = (0, TokenUsage::default());
+            let (mut next_block, mut usage) = (request.first_block, TokenUsage::default());
             while let Some(event) = events.next().await {
+                if let Ok(ModelEvent::Start { index, .. }) = &event {
+                    next_block = index + 1;
+                }
                 let event = match event {
                     Ok(ModelEvent::Stop(_)) if paused.get().is_some() => continue,
                     Ok(ModelEvent::Usage(of_request)) => {
@@ -48,8 +50,7 @@ pub(super) fn stream(
                         (total.provider, total.model) = (usage.provider.clone(), usage.model.clone());
                         Ok(ModelEvent::Usage(total))
                     }
-                    Ok(event) => Ok(shifted(event, first_block, &mut blocks)),
-                    error => error,
+                    event => event,
                 };
                 yield event;
             }
@@ -62,23 +63,9 @@ pub(super) fn stream(
             request.skipped.clear();
             continue_with(&mut request.json, content);
             earlier.add(&usage);
-            first_block += blocks;
+            request.first_block = next_block;
         }
     })
-}
-
-/// The blocks of each response are counted from 0.
-fn shifted(event: ModelEvent, first_block: usize, blocks: &mut usize) -> ModelEvent {
-    match event {
-        ModelEvent::Start { index, block } => {
-            *blocks = (index + 1).max(*blocks);
-            ModelEvent::Start { index: index + first_block, block }
-        }
-        ModelEvent::Delta { index, text } => ModelEvent::Delta { index: index + first_block, text },
-        ModelEvent::End { index, artefact } => ModelEvent::End { index: index + first_block, artefact },
-        ModelEvent::Citation { index, citation } => ModelEvent::Citation { index: index + first_block, citation },
-        other => other,
-    }
 }
 
 /// A continued answer may be paused again, and is then one message with what came before.

@@ -149,7 +149,7 @@ pub(super) fn has_server_tools(members: &JsonObject) -> bool {
 fn lacks_thinking(turns: &[Turn]) -> bool {
     let since = turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).map_or(0, |at| at + 1);
     let mut own_turns = turns[since..].iter().filter_map(|turn| match turn {
-        Turn::Assistant(turn) => Some(&turn.blocks),
+        Turn::Assistant(blocks) => Some(blocks),
         _ => None,
     });
     let begins_with_thinking = |blocks: &Vec<Block>| {

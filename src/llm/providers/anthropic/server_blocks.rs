@@ -39,8 +39,8 @@ impl ServerCalls {
         let mut found = Self::default();
         let last = turns.iter().rposition(|turn| !matches!(turn, Turn::ToolResults(_)));
         for (at, turn) in turns.iter().enumerate() {
-            let Turn::Assistant(turn) = turn else { continue };
-            for block in &turn.blocks {
+            let Turn::Assistant(blocks) = turn else { continue };
+            for block in blocks {
                 let Block::Reasoning(block) = block else { continue };
                 let Some(block) = block.artefact.as_deref().and_then(from_artefact) else { continue };
                 if let Some(id) = result_of(&block) {
@@ -85,14 +85,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::llm::{AssistantTurn, ModelReasoning};
+    use crate::llm::ModelReasoning;
 
     fn turn(blocks: &[Value]) -> Turn {
         let blocks = blocks.iter().map(|block| {
             let artefact = Some(block.to_string());
             Block::Reasoning(ModelReasoning { artefact, redacted: true, ..ModelReasoning::default() })
         });
-        Turn::Assistant(AssistantTurn { blocks: blocks.collect() })
+        Turn::Assistant(blocks.collect())
     }
 
     #[test]

@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 use super::content::text_part;
 use crate::{
     llm::{
-        AssistantTurn, Block, ModelReasoning,
+        Block, ModelReasoning,
         known_models::{Profile, ReasoningMember, RequiredReasoning, ThinkingMember},
         providers::wire,
     },
     protocol::{ToolCall, ToolCallId},
 };
 
-pub(super) fn assistant(turn: &AssistantTurn, profile: &Profile, is_thinking_off: bool) -> Value {
+pub(super) fn assistant(blocks: &[Block], profile: &Profile, is_thinking_off: bool) -> Value {
     let (mut text, mut calls, mut reasoning) = (String::new(), Vec::new(), Vec::new());
-    for block in &turn.blocks {
+    for block in blocks {
         match block {
             Block::Text(more) => text.push_str(more),
             Block::Call(made) => calls.push(call(made, profile)),

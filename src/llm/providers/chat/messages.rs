@@ -51,7 +51,7 @@ pub(super) fn messages(
                 let content = list.content(parts);
                 list.push("user", json!({"role": "user", "content": content}));
             }
-            Turn::Assistant(turn) => list.push("assistant", assistant(turn, profile, is_thinking_off)),
+            Turn::Assistant(blocks) => list.push("assistant", assistant(blocks, profile, is_thinking_off)),
             Turn::ToolResults(results) => list.tool_results(results),
         }
     }

@@ -4,7 +4,7 @@ use super::thinking;
 use crate::llm::{ModelOptions, Thinking, known_models::Profile, providers::warning_list::WarningList};
 
 /// Returns the warnings for a server whose models are not OpenAI's.
-pub(super) fn warnings(profile: &Profile, options: &ModelOptions) -> Vec<String> {
+pub(in crate::llm::providers) fn warnings(profile: &Profile, options: &ModelOptions) -> Vec<String> {
     let model = &options.model;
     let mut warnings = WarningList::new(options, None);
     if let Some(wanted) = options.thinking {

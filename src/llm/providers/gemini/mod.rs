@@ -7,7 +7,7 @@ mod request;
 mod signature;
 mod thinking;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
 use reqwest::Url;
@@ -16,7 +16,7 @@ use self::decoder::GeminiDecoder;
 use crate::llm::{
     Connection, Model, ModelOptions, ModelRequest, ModelStream,
     providers::{warning_list::WarningList, wire::GEMINI},
-    transport::{SetupError, Transport},
+    transport::{MAX_EVENT_BYTES, SetupError, Transport},
 };
 
 /// Options that the Gemini API lacks.
@@ -26,10 +26,10 @@ const DEFAULT_VERSION: &str = "v1beta";
 const API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 
 /// A model with the Gemini API, at Google or at a compatible provider.
+#[derive(Debug)]
 pub struct Gemini {
     options: ModelOptions,
-    /// Without the model.
-    url: Url,
+    /// Its URL is without the model.
     transport: Arc<Transport>,
 }
 
@@ -58,23 +58,17 @@ impl Gemini {
         if let Some(value) = options.connection.key_header("")? {
             headers.insert(API_KEY, value);
         }
-        let transport = Transport::new(options.connection.clone(), options.exchanges.clone(), url.clone(), headers)?;
-        Ok(Self { options, url, transport: Arc::new(transport) })
+        let transport = Transport::new(&options, url, headers, MAX_EVENT_BYTES)?;
+        Ok(Self { options, transport })
     }
 
     /// <https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent>
     fn url(&self, model: &str) -> Url {
-        let mut url = self.url.clone();
+        let mut url = self.transport.url().clone();
         let folder = if model.contains('/') { "" } else { "models/" };
-        url.set_path(&format!("{}/{folder}{model}:streamGenerateContent", self.url.path().trim_end_matches('/')));
+        url.set_path(&format!("{}/{folder}{model}:streamGenerateContent", url.path().trim_end_matches('/')));
         url.query_pairs_mut().append_pair("alt", "sse");
         url
-    }
-}
-
-impl fmt::Debug for Gemini {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Gemini").field(&self.options).finish()
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     llm::{
-        AssistantTurn, Block, ModelOptions, ModelRequest, ToolChoice, ToolResult, Turn,
+        Block, ModelOptions, ModelRequest, ToolChoice, ToolResult, Turn,
         known_models::GeminiRules,
         providers::attachments::Attachments,
         providers::wire::{
@@ -139,10 +139,7 @@ impl GeminiContents {
                 let parts = user_parts(parts, &self.rules, &mut self.attachments);
                 self.push("user", parts);
             }
-            Turn::Assistant(turn) => {
-                let parts = model_parts(turn);
-                self.push("model", parts);
-            }
+            Turn::Assistant(blocks) => self.push("model", model_parts(blocks)),
             Turn::ToolResults(results) => self.add_results(results),
         }
     }
@@ -204,9 +201,9 @@ impl GeminiContents {
 }
 
 /// A turn of thoughts alone is left out.
-fn model_parts(turn: &AssistantTurn) -> Vec<Value> {
+fn model_parts(blocks: &[Block]) -> Vec<Value> {
     let mut parts = Vec::new();
-    let mut blocks = turn.blocks.iter().peekable();
+    let mut blocks = blocks.iter().peekable();
     let mut is_thought_alone = true;
     while let Some(block) = blocks.next() {
         match block {

@@ -1,19 +1,9 @@
-//! The two APIs of OpenAI, which of them a model gets, and how both are reached.
+//! The two APIs of OpenAI, and which of them a model gets.
 
-use std::sync::Arc;
-
-use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
 use reqwest::Url;
 use serde::Deserialize;
 
-use crate::llm::{
-    known_models::KnownModels,
-    transport::{Connection, RecordedExchanges, SetupError, Transport, is_of_domain},
-};
-
-pub(in crate::llm) const BASE_URL: &str = "https://api.openai.com/v1";
-/// The header in which Azure takes a key.
-pub(in crate::llm) const AZURE_KEY: HeaderName = HeaderName::from_static("api-key");
+use crate::llm::{known_models::KnownModels, transport::is_of_domain};
 
 /// An API of OpenAI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -39,22 +29,4 @@ impl OpenAiApi {
             _ => Self::Chat,
         }
     }
-}
-
-/// Returns the transport to an API whose path ends with `endpoint`. The key is also sent in `key_header`.
-pub(in crate::llm) fn transport(
-    connection: Connection,
-    exchanges: Option<RecordedExchanges>,
-    mut url: Url,
-    endpoint: &str,
-    key_header: Option<HeaderName>,
-) -> Result<Arc<Transport>, SetupError> {
-    let path = url.path().trim_end_matches('/').trim_end_matches(endpoint);
-    url.set_path(&format!("{path}{endpoint}"));
-    let mut headers = HeaderMap::new();
-    for (name, prefix) in [(Some(AUTHORIZATION), "Bearer "), (key_header, "")] {
-        let key = connection.key_header(prefix)?;
-        headers.extend(name.zip(key));
-    }
-    Ok(Arc::new(Transport::new(connection, exchanges, url, headers)?))
 }

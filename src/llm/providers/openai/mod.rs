@@ -1,15 +1,35 @@
-//! OpenAI's models: the choice between its two APIs, and what both have in common: efforts, warnings, strict schemas.
+//! OpenAI's models with its two APIs, and what both have in common: efforts, warnings, strict schemas.
 
 pub(in crate::llm) mod api;
 pub(super) mod effort;
 pub(super) mod strict_schema;
 pub(super) mod warnings;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
 
 use self::api::OpenAiApi;
-use super::{chat::OpenAiChat, responses::OpenAiResponses};
-use crate::llm::{Connection, Model, ModelOptions, ModelRequest, ModelStream, SetupError};
+use super::{
+    chat::{self, decoder::ChatDecoder},
+    responses::{self, decoder::ResponsesDecoder},
+    wire::OPENAI,
+};
+use crate::llm::{
+    Connection, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking,
+    known_models::Profile,
+    transport::{MAX_EVENT_BYTES, Transport},
+};
+
+const BASE_URL: &str = "https://api.openai.com/v1";
+/// The header in which Azure takes a key.
+const AZURE_KEY: HeaderName = HeaderName::from_static("api-key");
+/// Options that the Responses API lacks.
+const RESPONSES_LACKS: &[&str] =
+    &["top_k", "seed", "frequency_penalty", "presence_penalty", "stop", "thinking_budget", "profile"];
+/// The first and the last events of the Responses API repeat the request's instructions and tools, and the last one the
+/// whole answer.
+const MAX_RESPONSES_EVENT_BYTES: usize = 4 << 20;
 
 /// A model of OpenAI, or of a server with OpenAI's API.
 ///
@@ -22,7 +42,13 @@ use crate::llm::{Connection, Model, ModelOptions, ModelRequest, ModelStream, Set
 /// # Ok(())
 /// # }
 /// ```
-pub struct OpenAi(Arc<dyn Model>);
+#[derive(Debug)]
+pub struct OpenAi {
+    options: ModelOptions,
+    api: OpenAiApi,
+    profile: Arc<Profile>,
+    transport: Arc<Transport>,
+}
 
 impl OpenAi {
     /// A model of OpenAI, with the key in the environment variable `OPENAI_API_KEY`.
@@ -42,40 +68,93 @@ impl OpenAi {
         Self::new(ModelOptions::new(model, Connection { base_url: Some(url.into()), ..Connection::default() }))
     }
 
-    /// A model with these options. At OpenAI, models that reason and all models since gpt-5 get the Responses API
-    /// ([`OpenAiResponses`]); older models, and models of other servers, chat completions ([`OpenAiChat`]).
+    /// A model with these options. At OpenAI, models that reason and all models since gpt-5 get the Responses API; older
+    /// models, and models of other servers, chat completions.
     ///
     /// # Errors
     /// If the base URL, the key, a header or an option is invalid, or if the API lacks an option.
     pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
         let base_url = options.connection.base_url.as_deref();
-        Ok(Self(match OpenAiApi::for_model(&options.known_models, &options.model, base_url) {
-            OpenAiApi::Chat => Arc::new(OpenAiChat::new(options)?),
-            OpenAiApi::Responses => Arc::new(OpenAiResponses::new(options)?),
-        }))
+        let api = OpenAiApi::for_model(&options.known_models, &options.model, base_url);
+        Self::with_api(api, options)
+    }
+
+    /// A model with chat completions, at OpenAI or at a compatible provider.
+    ///
+    /// # Errors
+    /// If the base URL, the key, a header or an option is invalid, or if the server lacks an option.
+    pub fn chat(options: ModelOptions) -> Result<Self, SetupError> {
+        Self::with_api(OpenAiApi::Chat, options)
+    }
+
+    /// A model with the Responses API, at OpenAI or at a compatible provider.
+    ///
+    /// # Errors
+    /// If the base URL, the key, a header or an option is invalid.
+    pub fn responses(options: ModelOptions) -> Result<Self, SetupError> {
+        Self::with_api(OpenAiApi::Responses, options)
+    }
+
+    pub(crate) fn with_api(api: OpenAiApi, options: ModelOptions) -> Result<Self, SetupError> {
+        if api == OpenAiApi::Responses {
+            options.refuse(RESPONSES_LACKS)?;
+        }
+        let mut url = options.connection.url(BASE_URL)?;
+        let profile = options.known_models.profile(options.profile.as_ref(), &url)?;
+        let (endpoint, max_event_bytes) = match api {
+            OpenAiApi::Chat => {
+                options.refuse(&profile.lacking_options())?;
+                ("/chat/completions", MAX_EVENT_BYTES)
+            }
+            OpenAiApi::Responses => ("/responses", MAX_RESPONSES_EVENT_BYTES),
+        };
+        let path = url.path().trim_end_matches('/').trim_end_matches(endpoint);
+        url.set_path(&format!("{path}{endpoint}"));
+        let mut headers = HeaderMap::new();
+        for (name, prefix) in [(Some(AUTHORIZATION), "Bearer "), (profile.has_api_key_header.then_some(AZURE_KEY), "")]
+        {
+            headers.extend(name.zip(options.connection.key_header(prefix)?));
+        }
+        let transport = Transport::new(&options, url, headers, max_event_bytes)?;
+        Ok(Self { options, api, profile, transport })
     }
 }
 
 impl Model for OpenAi {
     fn provider(&self) -> &str {
-        self.0.provider()
+        OPENAI
     }
 
     fn name(&self) -> &str {
-        self.0.name()
+        &self.options.model
     }
 
     fn stream(&self, request: ModelRequest) -> ModelStream {
-        self.0.stream(request)
+        let Self { options, profile, transport, .. } = self;
+        let model = request.model.clone().unwrap_or_else(|| options.model.clone());
+        match self.api {
+            OpenAiApi::Chat => {
+                let body = chat::request::body(options, profile, &request);
+                let is_thinking_off = options.thinking_of(request.thinking) == Some(Thinking::Off);
+                let profile = profile.clone();
+                transport.stream(&body, request.trace, move || ChatDecoder::new(&model, &profile, is_thinking_off))
+            }
+            OpenAiApi::Responses => {
+                let body = responses::request::body(options, &request);
+                transport.stream(&body, request.trace, move || ResponsesDecoder::new(&model))
+            }
+        }
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.0.warnings()
+        match self.api {
+            OpenAiApi::Chat if !self.profile.has_openai_models => {
+                chat::warnings::warnings(&self.profile, &self.options)
+            }
+            api => warnings::openai_warnings(&self.options, api),
+        }
     }
 }
 
-impl fmt::Debug for OpenAi {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OpenAi").field(&self.name()).finish()
-    }
-}
+#[cfg(test)]
+mod tests;

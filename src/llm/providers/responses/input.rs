@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::content::{output, parts, text};
 use crate::{
     llm::{
-        AssistantTurn, Block, ModelOptions, ModelReasoning, ModelRequest, Turn,
+        Block, ModelOptions, ModelReasoning, ModelRequest, Turn,
         providers::attachments::Attachments,
         providers::wire::{EMPTY_TEXT, FIRST_USER_TEXT, OPENAI, arguments_as_text, call_id},
     },
@@ -31,7 +31,7 @@ pub(super) fn items(
                 }
                 items.push(message("user", content));
             }
-            Turn::Assistant(turn) => assistant(turn, has_phases, &mut items),
+            Turn::Assistant(blocks) => assistant(blocks, has_phases, &mut items),
             Turn::ToolResults(results) => items.extend(results.iter().map(|result| {
                 json!({
                     "type": "function_call_output",
@@ -56,9 +56,9 @@ fn message(role: &str, content: Vec<Value>) -> Value {
     json!({"type": "message", "role": role, "content": content})
 }
 
-fn assistant(turn: &AssistantTurn, has_phases: bool, items: &mut Vec<Value>) {
-    for (at, block) in turn.blocks.iter().enumerate() {
-        let rest = &turn.blocks[at + 1..];
+fn assistant(blocks: &[Block], has_phases: bool, items: &mut Vec<Value>) {
+    for (at, block) in blocks.iter().enumerate() {
+        let rest = &blocks[at + 1..];
         match block {
             // The API refuses reasoning without the item that came after it.
             Block::Reasoning(block) if rest.iter().any(|next| !matches!(next, Block::Reasoning(_))) => {

@@ -15,7 +15,7 @@ fn decode(events: &[Value]) -> Result<(Vec<ModelEvent>, bool), DecodeFault> {
         decoder.event(None, &event.to_string(), &mut output)?;
     }
     let whole = decoder.finish(&mut output);
-    Ok((output.take(), whole))
+    Ok((Vec::from(std::mem::take(&mut output.events)), whole))
 }
 
 fn start(index: u64, block: Value) -> Value {
@@ -312,7 +312,7 @@ fn the_recorded_blocks_of_an_answer_are_kept_within_a_limit() {
         let mut output = AnswerEvents::default();
         let event = |n| event(n).to_string();
         (0..1000).any(|n| {
-            output.take();
+            output.events.clear();
             decoder.event(None, &event(n), &mut output).is_err()
         })
     };
@@ -337,7 +337,9 @@ fn a_block_of_a_server_tool_is_counted_once() {
         for event in [start(0, found.clone()), stop(0)] {
             decoder.event(None, &event.to_string(), &mut output).unwrap();
         }
-        let [_, End { artefact: Some(artefact), .. }] = &output.take()[..] else { panic!() };
+        let [_, End { artefact: Some(artefact), .. }] = &Vec::from(std::mem::take(&mut output.events))[..] else {
+            panic!()
+        };
         assert_eq!(*artefact, Artefact::new(SERVER_BLOCK, found.to_string()));
         assert!(decoder.event(None, &start(1, found.clone()).to_string(), &mut output).is_err());
     }

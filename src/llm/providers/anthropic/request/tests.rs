@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     llm::{
-        AssistantTurn, Connection, ModelReasoning, Thinking, ToolResult,
+        Connection, ModelReasoning, Thinking, ToolResult,
         providers::wire::{FIRST_USER_TEXT, LAST_USER_TEXT},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource, ToolCall},
@@ -44,7 +44,7 @@ fn user(said: &str) -> Turn {
 }
 
 fn assistant(blocks: Vec<Block>) -> Turn {
-    Turn::Assistant(AssistantTurn { blocks })
+    Turn::Assistant(blocks)
 }
 
 fn call(id: &str, arguments: &str) -> Block {

@@ -25,7 +25,7 @@ fn decode_with(mut decoder: ChatDecoder, events: &[String]) -> Result<(Vec<Model
         decoder.event(None, event, &mut output)?;
     }
     let whole = decoder.finish(&mut output);
-    Ok((output.take(), whole))
+    Ok((Vec::from(std::mem::take(&mut output.events)), whole))
 }
 
 /// Consecutive deltas of a block are joined.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    llm::{AssistantTurn, Block, KnownModels, ProfileOptions, ToolResult, Turn},
+    llm::{Block, KnownModels, ProfileOptions, ToolResult, Turn},
     protocol::{ContentPart, MediaPart, PartSource, ToolCall, ToolCallId},
 };
 
@@ -28,7 +28,7 @@ pub(in crate::llm::providers::chat) fn user(text: &str) -> Turn {
 }
 
 pub(in crate::llm::providers::chat) fn answer(blocks: impl Into<Vec<Block>>) -> Turn {
-    Turn::Assistant(AssistantTurn { blocks: blocks.into() })
+    Turn::Assistant(blocks.into())
 }
 
 pub(in crate::llm::providers::chat) fn result(

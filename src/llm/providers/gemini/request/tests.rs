@@ -20,7 +20,7 @@ fn user(said: &str) -> Turn {
 }
 
 fn assistant(blocks: Vec<Block>) -> Turn {
-    Turn::Assistant(AssistantTurn { blocks })
+    Turn::Assistant(blocks)
 }
 
 fn call(id: &str, artefact: Option<&str>) -> Block {

@@ -15,7 +15,7 @@ fn decode(events: &[Value]) -> Result<(Vec<ModelEvent>, bool), DecodeFault> {
         decoder.event(event["type"].as_str(), &event.to_string(), &mut output)?;
     }
     let whole = decoder.finish(&mut output);
-    Ok((output.take(), whole))
+    Ok((Vec::from(std::mem::take(&mut output.events)), whole))
 }
 
 /// The events of a complete answer.

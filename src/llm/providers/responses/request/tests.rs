@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{body as request_body, *};
 use crate::{
-    llm::{AssistantTurn, Block, Connection, ModelReasoning, Thinking, ToolResult, Turn},
+    llm::{Block, Connection, ModelReasoning, Thinking, ToolResult, Turn},
     protocol::{ContentPart, PartSource, ToolCall},
 };
 
@@ -36,7 +36,7 @@ fn thought(text: &str, artefact: Option<&str>, provider: Option<&str>) -> Block 
 }
 
 fn assistant(blocks: Vec<Block>) -> Turn {
-    Turn::Assistant(AssistantTurn { blocks })
+    Turn::Assistant(blocks)
 }
 
 fn call(id: &str, arguments: &str) -> Block {
