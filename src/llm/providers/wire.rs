@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     llm::{Block, ToolChoice, Turn},
-    protocol::{ContentPart, JsonObject, MediaPart, PartSource, ToolCall, ToolCallId},
+    protocol::{ContentPart, JsonObject, MediaPart, PartSource, TokenUsage, ToolCall, ToolCallId},
 };
 
 /// The name that marks OpenAI's artefacts and files.
@@ -23,6 +23,18 @@ pub(in crate::llm) const FIRST_USER_TEXT: &str = "(The conversation begins.)";
 pub(in crate::llm) const LAST_USER_TEXT: &str = "Continue.";
 /// Stands between results and a user's next message where the model has to answer first.
 pub(in crate::llm) const INTERRUPTED_TEXT: &str = "(The answer was interrupted.)";
+
+/// Returns the usage of a request by the counts of its input, its output and all tokens. `None` if there are no counts.
+pub(in crate::llm) fn token_usage(
+    provider: &str,
+    model: &str,
+    [input_tokens, output_tokens, total]: [Option<u64>; 3],
+) -> Option<TokenUsage> {
+    let total_tokens = total.or_else(|| input_tokens?.checked_add(output_tokens?));
+    input_tokens.or(output_tokens).or(total_tokens)?;
+    let (provider, model) = (Some(provider.to_owned()), Some(model.to_owned()));
+    Some(TokenUsage { provider, model, input_tokens, output_tokens, total_tokens, ..TokenUsage::default() })
+}
 
 /// Returns a MIME type without its parameters, in lower case.
 pub(in crate::llm) fn essence(mime_type: &str) -> String {
@@ -54,6 +66,13 @@ pub(in crate::llm) fn media(part: &ContentPart) -> Result<(&'static str, &MediaP
 /// Returns the words that stand for a file in a text.
 pub(in crate::llm) fn placeholder(kind: &str) -> String {
     format!("[{}]", if kind == "document" { "file" } else { kind })
+}
+
+pub(in crate::llm) fn mime_type(source: &PartSource) -> Option<&str> {
+    match source {
+        PartSource::Data { mime_type, .. } => Some(mime_type),
+        PartSource::Url { mime_type, .. } | PartSource::File { mime_type, .. } => mime_type.as_deref(),
+    }
 }
 
 pub(in crate::llm) fn file_name(media: &MediaPart) -> Option<&str> {

@@ -11,16 +11,10 @@ use super::{raw_block::RawBlock, server_blocks::is_server_block, usage::TokenCou
 use crate::llm::{
     Artefact, BlockStart, StopReason,
     transport::{
-        AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start,
+        AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start, check_open_blocks,
         json::{list, parse_object, text},
     },
 };
-
-/// Signatures, arguments sent at the start of a call, and blocks that are sent back are kept until the end of the
-/// answer. A PDF that fills a context window of 1 M tokens has about 5 MiB in base64.
-const MAX_HELD_BYTES: usize = 8 << 20;
-/// Bounds the memory; answers have far fewer.
-const MAX_OPEN_BLOCKS: usize = 1024;
 
 /// The content of a paused answer, set at its end.
 pub(in crate::llm) type PausedContent = Arc<OnceLock<Vec<Value>>>;
@@ -37,7 +31,6 @@ pub(in crate::llm) struct MessageDecoder {
     raw: BTreeMap<u64, RawBlock>,
     /// Set for an answer that may be paused.
     paused: Option<PausedContent>,
-    held: usize,
     counts: TokenCounts,
     end: Option<StopReason>,
     /// The answer goes on after another request.
@@ -85,18 +78,22 @@ impl MessageDecoder {
         if let Some(unfinished) = self.open.remove(&index) {
             self.end(unfinished, output)?;
         }
-        if self.open.len() >= MAX_OPEN_BLOCKS {
-            let message = format!("the answer has more than {MAX_OPEN_BLOCKS} open blocks");
-            return Err(DecodeFault::Malformed(message));
-        }
+        check_open_blocks(self.open.len())?;
         let kind = text(block, "type");
         let is_server_block = is_server_block(kind);
         if is_server_block || self.paused.is_some() {
-            self.hold(size(block) + size_of::<RawBlock>())?;
+            output.hold(block.to_string().len() + size_of::<RawBlock>())?;
             self.raw.insert(index, RawBlock::new(block));
         }
-        let open = match ContentStart::read(block)? {
-            Some(start) => OpenClaudeBlock::Content(self.start_content(start, output)?),
+        let start = match kind {
+            "text" => Some(BlockStart::Text),
+            "thinking" => Some(BlockStart::Reasoning { redacted: false }),
+            "redacted_thinking" => Some(BlockStart::Reasoning { redacted: true }),
+            "tool_use" => Some(call_start(text(block, "id"), text(block, "name"))?),
+            _ => None,
+        };
+        let open = match start {
+            Some(start) => OpenClaudeBlock::Content(self.start_content(start, block, output)?),
             None if is_server_block => {
                 self.end_text(output);
                 OpenClaudeBlock::Server(index)
@@ -112,36 +109,33 @@ impl MessageDecoder {
 
     fn start_content(
         &mut self,
-        start: ContentStart<'_>,
+        start: BlockStart,
+        content: &Value,
         output: &mut AnswerEvents,
     ) -> Result<OpenContent, DecodeFault> {
-        let ContentStart { block, text, artefact, input, citations } = start;
-        self.hold(artefact.len() + input.as_ref().map_or(0, String::len))?;
-        let is_text = block == BlockStart::Text;
-        let artefact_kind = match block {
-            BlockStart::Reasoning { redacted: true } => REDACTED_THINKING,
-            _ => SIGNATURE,
+        let is_text = start == BlockStart::Text;
+        let (artefact_kind, artefact) = match start {
+            BlockStart::Reasoning { redacted: true } => (REDACTED_THINKING, text(content, "data")),
+            BlockStart::Reasoning { redacted: false } => (SIGNATURE, text(content, "signature")),
+            _ => (SIGNATURE, ""),
         };
+        // Some servers send the arguments here and not in deltas.
+        let input = matches!(start, BlockStart::Call { .. }).then(|| {
+            let input = content.get("input").filter(|input| input.is_object());
+            input.map_or_else(|| "{}".to_owned(), Value::to_string)
+        });
+        output.hold(artefact.len() + input.as_ref().map_or(0, String::len))?;
         let continued = if is_text { self.ended_text.take() } else { None };
-        let number = match continued {
+        let block = match continued {
             Some(block) => block,
             None => {
                 self.end_text(output);
-                output.start(block)?
+                output.start(start)?
             }
         };
-        output.delta(number, text);
-        citations.iter().for_each(|citation| output.citation(number, citation.clone()));
-        Ok(OpenContent { block: number, is_text, artefact_kind, artefact: artefact.to_owned(), input })
-    }
-
-    fn hold(&mut self, bytes: usize) -> Result<(), DecodeFault> {
-        self.held += bytes;
-        if self.held > MAX_HELD_BYTES {
-            let message = "the answer has too many bytes in signatures, arguments and results of the provider's tools";
-            return Err(DecodeFault::Malformed(message.to_owned()));
-        }
-        Ok(())
+        output.delta(block, text(content, if is_text { "text" } else { "thinking" }));
+        list(content, "citations").iter().for_each(|citation| output.citation(block, citation.clone()));
+        Ok(OpenContent { block, is_text, artefact_kind, artefact: artefact.to_owned(), input })
     }
 
     fn delta(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
@@ -174,7 +168,7 @@ impl MessageDecoder {
                 _ => {}
             },
         }
-        self.hold(held)
+        output.hold(held)
     }
 
     fn end(&mut self, block: OpenClaudeBlock, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
@@ -276,42 +270,6 @@ impl Decoder for MessageDecoder {
     }
 }
 
-/// A block of content as it starts.
-struct ContentStart<'b> {
-    block: BlockStart,
-    text: &'b str,
-    artefact: &'b str,
-    input: Option<String>,
-    citations: &'b [Value],
-}
-
-impl<'b> ContentStart<'b> {
-    /// Returns `None` if the type is not one of content.
-    fn read(block: &'b Value) -> Result<Option<Self>, DecodeFault> {
-        let start = |block| Self { block, text: "", artefact: "", input: None, citations: &[] };
-        Ok(Some(match text(block, "type") {
-            "text" => {
-                Self { text: text(block, "text"), citations: list(block, "citations"), ..start(BlockStart::Text) }
-            }
-            "thinking" => Self {
-                text: text(block, "thinking"),
-                artefact: text(block, "signature"),
-                ..start(BlockStart::Reasoning { redacted: false })
-            },
-            "redacted_thinking" => {
-                Self { artefact: text(block, "data"), ..start(BlockStart::Reasoning { redacted: true }) }
-            }
-            "tool_use" => {
-                // Some servers send the arguments here and not in deltas.
-                let input = block.get("input").filter(|input| input.is_object());
-                let input = Some(input.map_or_else(|| "{}".to_owned(), Value::to_string));
-                Self { input, ..start(call_start(text(block, "id"), text(block, "name"))?) }
-            }
-            _ => return Ok(None),
-        }))
-    }
-}
-
 /// The model answers without the reasoning of blocks that are no longer valid.
 fn log_dropped_thinking(transformations: Option<&Value>) {
     let dropped = transformations.and_then(Value::as_array).map_or(0, Vec::len);
@@ -325,10 +283,6 @@ fn log_dropped_thinking(transformations: Option<&Value>) {
 
 fn index(event: &Value) -> Result<u64, DecodeFault> {
     event.get("index").and_then(Value::as_u64).ok_or_else(|| DecodeFault::Malformed("a block has no index".to_owned()))
-}
-
-fn size(json: &Value) -> usize {
-    json.to_string().len()
 }
 
 #[cfg(test)]

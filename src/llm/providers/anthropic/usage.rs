@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::{llm::providers::wire::ANTHROPIC, protocol::TokenUsage};
+use crate::{
+    llm::providers::wire::{ANTHROPIC, token_usage},
+    protocol::TokenUsage,
+};
 
 /// The counts as the provider reports them: it counts cached tokens apart from the input.
 #[derive(Debug, Default)]
@@ -23,17 +26,10 @@ impl TokenCounts {
     /// Returns the counts of the protocol, in which cached tokens are a part of the input.
     pub(super) fn usage(&self, model: &str) -> Option<TokenUsage> {
         let Self(counts) = self;
-        if *counts == TokenUsage::default() {
-            return None;
-        }
         let cached = [counts.cached_input_tokens, counts.cache_write_input_tokens].into_iter().flatten();
         let input_tokens = counts.input_tokens.map(|input| cached.fold(input, u64::saturating_add));
-        Some(TokenUsage {
-            provider: Some(ANTHROPIC.to_owned()),
-            model: Some(model.to_owned()),
-            input_tokens,
-            total_tokens: input_tokens.zip(counts.output_tokens).and_then(|(input, output)| input.checked_add(output)),
-            ..counts.clone()
-        })
+        let usage = token_usage(ANTHROPIC, model, [input_tokens, counts.output_tokens, None])?;
+        let TokenUsage { provider, model, total_tokens, .. } = usage;
+        Some(TokenUsage { provider, model, input_tokens, total_tokens, ..counts.clone() })
     }
 }

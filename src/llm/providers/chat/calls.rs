@@ -14,15 +14,12 @@ use crate::{
     protocol::ToolCallId,
 };
 
-/// Arguments before the name, and artefacts until the end.
-const MAX_HELD_BYTES: usize = 4 << 20;
 /// Bounds the memory.
 const MAX_CALLS: usize = 512;
 
 #[derive(Debug, Default)]
 pub(super) struct ChatCalls {
     calls: Vec<ChatCall>,
-    held: usize,
 }
 
 #[derive(Debug, Default)]
@@ -69,7 +66,7 @@ impl ChatCalls {
         let taken = !id.is_empty() && self.calls.iter().enumerate().any(|(other, call)| other != at && call.id == id);
         let Some(call) = self.calls.get_mut(at) else { return Ok(()) };
         if call.block.is_none() {
-            self.held += id.len() + name.len() + arguments.len();
+            output.hold(id.len() + name.len() + arguments.len())?;
             if call.id.is_empty() && !taken {
                 call.id = id;
             }
@@ -78,19 +75,16 @@ impl ChatCalls {
             }
         }
         if let Some(input) = custom.and_then(|custom| custom.get("input")?.as_str()) {
-            self.held += input.len();
+            output.hold(input.len())?;
             call.input.get_or_insert_default().push_str(input);
         }
         if let Some(extra) = piece.get("extra_content").filter(|extra| extra.is_object()) {
             let extra = extra.to_string();
-            self.held += extra.len();
+            output.hold(extra.len())?;
             call.artefact = Some(extra);
         }
         call.arguments.read(&arguments);
         call.held.push_str(&arguments);
-        if self.held > MAX_HELD_BYTES {
-            return Err(DecodeFault::Malformed("the answer has too many bytes in tool calls".to_owned()));
-        }
         call.open(output)
     }
 

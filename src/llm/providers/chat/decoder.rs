@@ -5,14 +5,14 @@ use serde_json::Value;
 use super::{
     calls::ChatCalls,
     reasoning::{self, ReasoningDetails},
-    tags::{AnswerPiece, TagReader},
+    tags::{AnswerPiece, PieceKind, TagReader},
     text_chunk::text_alone,
 };
 use crate::{
     llm::{
         BlockStart, StopReason,
         known_models::{Profile, ReasoningMember, ThinkTags},
-        providers::wire::OPENAI,
+        providers::wire::{OPENAI, token_usage},
         transport::{
             AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind,
             json::{list, number, parse_object, text},
@@ -25,7 +25,7 @@ use crate::{
 pub(in crate::llm) struct ChatDecoder {
     model: String,
     /// Opening one kind ends the other, so that they keep their order.
-    open: Option<(usize, OpenKind)>,
+    open: Option<(usize, PieceKind)>,
     tags: TagReader,
     /// The details of the open block of reasoning, if they return to the model.
     details: Option<ReasoningDetails>,
@@ -37,12 +37,6 @@ pub(in crate::llm) struct ChatDecoder {
     reason: Option<StopReason>,
     refused: bool,
     done: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OpenKind {
-    Text,
-    Reasoning,
 }
 
 impl ChatDecoder {
@@ -71,17 +65,17 @@ impl ChatDecoder {
 
     fn reasoning(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let text = reasoning::of_members(delta);
-        self.add_text(OpenKind::Reasoning, &text, output)?;
+        self.add_text(PieceKind::Reasoning, &text, output)?;
         if let Some(details) = &mut self.details {
-            details.add(delta)?;
+            details.add(delta, output)?;
         }
         // LangChain's list repeats the content beside it.
         let Some(blocks) = delta.get("content_blocks").and_then(Value::as_array) else { return Ok(()) };
         let has_content = !reasoning::text(delta.get("content")).is_empty();
-        for piece in reasoning::parts(blocks) {
-            match piece {
-                AnswerPiece::Reasoning(more) if text.is_empty() => self.add_text(OpenKind::Reasoning, &more, output)?,
-                AnswerPiece::Text(more) if !has_content => self.add_answer(&more, output)?,
+        for (kind, more) in reasoning::parts(blocks) {
+            match kind {
+                PieceKind::Reasoning if text.is_empty() => self.add_text(kind, &more, output)?,
+                PieceKind::Text if !has_content => self.add_answer(&more, output)?,
                 _ => {}
             }
         }
@@ -92,10 +86,10 @@ impl ChatDecoder {
         match delta.get("content") {
             Some(Value::String(text)) => self.add_answer(text, output)?,
             Some(Value::Array(list)) => {
-                for piece in reasoning::parts(list) {
-                    match piece {
-                        AnswerPiece::Reasoning(text) => self.add_text(OpenKind::Reasoning, &text, output)?,
-                        AnswerPiece::Text(text) => self.add_answer(&text, output)?,
+                for (kind, text) in reasoning::parts(list) {
+                    match kind {
+                        PieceKind::Reasoning => self.add_text(kind, &text, output)?,
+                        PieceKind::Text => self.add_answer(&text, output)?,
                     }
                 }
             }
@@ -103,10 +97,10 @@ impl ChatDecoder {
         }
         let refusal = reasoning::text(delta.get("refusal"));
         self.refused |= !refusal.is_empty();
-        self.add_text(OpenKind::Text, &refusal, output)?;
+        self.add_text(PieceKind::Text, &refusal, output)?;
         // A spoken answer: its text is shown, its sound cannot be.
         let transcript = delta.get("audio").map(|audio| text(audio, "transcript")).unwrap_or_default();
-        self.add_text(OpenKind::Text, transcript, output)
+        self.add_text(PieceKind::Text, transcript, output)
     }
 
     fn calls(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
@@ -114,8 +108,7 @@ impl ChatDecoder {
         if pieces.is_empty() {
             return Ok(());
         }
-        let held = self.tags.end();
-        self.add_pieces(held, output)?;
+        self.add_held(output)?;
         self.close(output)?;
         for piece in pieces {
             let kind = piece.get("type").and_then(Value::as_str).unwrap_or("function");
@@ -150,8 +143,7 @@ impl ChatDecoder {
     /// Fails at the end of an answer that has nothing but calls of tools that only the provider can run.
     fn check_content(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let Some(kind) = self.unknown_tool.take() else { return Ok(()) };
-        let held = self.tags.end();
-        self.add_pieces(held, output)?;
+        self.add_held(output)?;
         if self.has_text || !self.calls.is_empty() {
             return Ok(());
         }
@@ -162,36 +154,39 @@ impl ChatDecoder {
     /// Adds text that may begin with tagged reasoning.
     fn add_answer(&mut self, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         if self.tags.is_text() {
-            return self.add_text(OpenKind::Text, text, output);
+            return self.add_text(PieceKind::Text, text, output);
         }
         let pieces = self.tags.read(text);
         self.add_pieces(pieces, output)
     }
 
-    fn add_pieces(&mut self, pieces: Vec<AnswerPiece>, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        pieces.into_iter().try_for_each(|piece| match piece {
-            AnswerPiece::Text(text) => self.add_text(OpenKind::Text, &text, output),
-            AnswerPiece::Reasoning(text) => self.add_text(OpenKind::Reasoning, &text, output),
-        })
+    /// Adds what may have been the beginning of a tag.
+    fn add_held(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        let held = self.tags.end();
+        self.add_pieces(held, output)
     }
 
-    fn add_text(&mut self, kind: OpenKind, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+    fn add_pieces(&mut self, pieces: Vec<AnswerPiece>, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        pieces.into_iter().try_for_each(|(kind, text)| self.add_text(kind, &text, output))
+    }
+
+    fn add_text(&mut self, kind: PieceKind, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         if text.is_empty() {
             return Ok(());
         }
-        self.has_text |= kind == OpenKind::Text;
+        self.has_text |= kind == PieceKind::Text;
         let block = match self.open {
             Some((block, open)) if open == kind => block,
             _ => {
                 // Details that came before the text of the same reasoning stay for its end.
-                if kind == OpenKind::Reasoning {
+                if kind == PieceKind::Reasoning {
                     self.end_open(output)
                 } else {
                     self.close(output)?
                 }
                 let block = output.start(match kind {
-                    OpenKind::Text => BlockStart::Text,
-                    OpenKind::Reasoning => BlockStart::Reasoning { redacted: false },
+                    PieceKind::Text => BlockStart::Text,
+                    PieceKind::Reasoning => BlockStart::Reasoning { redacted: false },
                 })?;
                 self.open = Some((block, kind));
                 block
@@ -203,7 +198,7 @@ impl ChatDecoder {
 
     fn end_open(&mut self, output: &mut AnswerEvents) {
         if let Some((block, kind)) = self.open.take() {
-            let details = self.details.as_mut().filter(|_| kind == OpenKind::Reasoning);
+            let details = self.details.as_mut().filter(|_| kind == PieceKind::Reasoning);
             output.end(block, details.and_then(ReasoningDetails::take_artefact));
         }
     }
@@ -257,9 +252,8 @@ impl Decoder for ChatDecoder {
         if !(self.done || self.reason.is_some()) || self.calls.has_nameless() {
             return false;
         }
-        let held = self.tags.end();
         // An answer with too many blocks ends with those that it has.
-        let _ = self.add_pieces(held, output).and_then(|()| self.close(output));
+        let _ = self.add_held(output).and_then(|()| self.close(output));
         self.calls.end(output);
         // Some servers send the reason `stop` after calls, or `tool_calls` without any. So the calls decide.
         output.stop(match self.reason.take() {
@@ -275,12 +269,7 @@ impl Decoder for ChatDecoder {
 /// A missing count stays absent.
 pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
     let count = |path: &str| value.pointer(path).and_then(Value::as_u64);
-    let input_tokens = count("/prompt_tokens");
-    let output = count("/completion_tokens");
-    let total = count("/total_tokens");
-    if input_tokens.is_none() && output.is_none() && total.is_none() {
-        return None;
-    }
+    let [input_tokens, output, total] = ["/prompt_tokens", "/completion_tokens", "/total_tokens"].map(count);
     let reasoning_tokens = count("/completion_tokens_details/reasoning_tokens");
     let sum = |a: Option<u64>, b: Option<u64>| a?.checked_add(b?);
     // Some providers count reasoning apart from the output, as their total shows. In the protocol it is a part of it.
@@ -289,16 +278,11 @@ pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
         && total.is_some()
         && total == sum(input_tokens, with_reasoning);
     let output_tokens = if beside { with_reasoning } else { output };
+    let cached = ["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"];
     Some(TokenUsage {
-        provider: Some(OPENAI.to_owned()),
-        model: Some(model.to_owned()),
-        input_tokens,
-        output_tokens,
-        total_tokens: total.or_else(|| sum(input_tokens, output_tokens)),
         reasoning_tokens,
-        cached_input_tokens: count("/prompt_tokens_details/cached_tokens")
-            .or_else(|| count("/prompt_cache_hit_tokens")),
-        cache_write_input_tokens: None,
+        cached_input_tokens: cached.into_iter().find_map(count),
+        ..token_usage(OPENAI, model, [input_tokens, output_tokens, total])?
     })
 }
 

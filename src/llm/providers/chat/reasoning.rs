@@ -2,14 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::tags::AnswerPiece;
+use super::tags::{AnswerPiece, PieceKind};
 use crate::llm::{
     Artefact,
-    transport::{DecodeFault, json::list},
+    transport::{AnswerEvents, DecodeFault, json::list},
 };
 
-const MAX_HELD_BYTES: usize = 4 << 20;
 const DETAILS: &str = "reasoning_details";
+/// The members of a part that may have its reasoning.
+const REASONING: &[&str] = &["thinking", "reasoning", "reasoning_content", "text", "content", "summary"];
 
 /// Returns the reasoning of a delta's own members. Some servers write the same text under several of them.
 pub(super) fn of_members(delta: &Value) -> String {
@@ -21,25 +22,16 @@ pub(super) fn of_members(delta: &Value) -> String {
 /// Returns the parts of a list of content, in order.
 pub(super) fn parts(list: &[Value]) -> Vec<AnswerPiece> {
     let pieces = list.iter().map(|part| {
-        let member = |names: &[&str]| {
-            let texts = names.iter().map(|name| text(part.get(name)));
-            texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
-        };
-        match part.get("type").and_then(Value::as_str) {
-            // Mistral's form is `thinking`, LangChain's and vLLM's `reasoning`.
+        // Mistral's form is `thinking`, LangChain's and vLLM's `reasoning`.
+        let (kind, members) = match part.get("type").and_then(Value::as_str) {
             Some("thinking" | "reasoning" | "reasoning_content" | "reasoning_text") => {
-                AnswerPiece::Reasoning(member(&[
-                    "thinking",
-                    "reasoning",
-                    "reasoning_content",
-                    "text",
-                    "content",
-                    "summary",
-                ]))
+                (PieceKind::Reasoning, REASONING)
             }
-            _ if part.is_string() => AnswerPiece::Text(text(Some(part))),
-            _ => AnswerPiece::Text(member(&["text", "refusal"])),
-        }
+            _ if part.is_string() => return (PieceKind::Text, text(Some(part))),
+            _ => (PieceKind::Text, &["text", "refusal"][..]),
+        };
+        let mut texts = members.iter().map(|name| text(part.get(name)));
+        (kind, texts.find(|text| !text.is_empty()).unwrap_or_default())
     });
     pieces.collect()
 }
@@ -66,17 +58,13 @@ fn of_details(delta: &Value) -> String {
 #[derive(Debug, Default)]
 pub(super) struct ReasoningDetails {
     details: Vec<Map<String, Value>>,
-    held: usize,
 }
 
 impl ReasoningDetails {
-    pub(super) fn add(&mut self, delta: &Value) -> Result<(), DecodeFault> {
+    pub(super) fn add(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         for detail in list(delta, DETAILS).iter().filter_map(Value::as_object) {
             let size = |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len);
-            self.held += detail.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>();
-            if self.held > MAX_HELD_BYTES {
-                return Err(DecodeFault::Malformed("the answer has too many bytes in reasoning details".to_owned()));
-            }
+            output.hold(detail.iter().map(|(name, value)| name.len() + size(value)).sum())?;
             match self.details.last_mut() {
                 Some(last) if continues(last, detail) => extend(last, detail),
                 _ => self.details.push(detail.clone()),

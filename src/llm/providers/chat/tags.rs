@@ -7,11 +7,13 @@ const CLOSING: &[&str] = &["</think>", "</thinking>"];
 /// Longer white space before a tag is text.
 const MAX_WHITE_SPACE: usize = 1024;
 
-/// A part of the model's answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum AnswerPiece {
-    Text(String),
-    Reasoning(String),
+/// A part of the model's answer, with its text.
+pub(super) type AnswerPiece = (PieceKind, String);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PieceKind {
+    Text,
+    Reasoning,
 }
 
 #[derive(Debug, Default)]
@@ -65,12 +67,12 @@ impl TagReader {
         let held = std::mem::take(&mut self.held);
         let is_blank = held.trim().is_empty();
         match self.state {
-            TagState::Reasoning { .. } => vec![AnswerPiece::Reasoning(held)],
+            TagState::Reasoning { .. } => vec![(PieceKind::Reasoning, held)],
             TagState::Begin { .. } if is_blank => Vec::new(),
-            TagState::Begin { is_reasoning: true } => vec![AnswerPiece::Reasoning(held)],
+            TagState::Begin { is_reasoning: true } => vec![(PieceKind::Reasoning, held)],
             TagState::Begin { is_reasoning: false } => {
                 self.state = TagState::Text;
-                vec![AnswerPiece::Text(held)]
+                vec![(PieceKind::Text, held)]
             }
             TagState::AfterReasoning | TagState::Text => Vec::new(),
         }
@@ -111,7 +113,7 @@ impl TagReader {
                     }
                 };
                 if end > 0 {
-                    pieces.push(AnswerPiece::Reasoning(self.held[..end].to_owned()));
+                    pieces.push((PieceKind::Reasoning, self.held[..end].to_owned()));
                     self.state = TagState::Reasoning { closing, is_begun: true };
                 }
                 self.held.drain(..next);
@@ -129,7 +131,7 @@ impl TagReader {
             }
             TagState::Text => {
                 if !self.held.is_empty() {
-                    pieces.push(AnswerPiece::Text(std::mem::take(&mut self.held)));
+                    pieces.push((PieceKind::Text, std::mem::take(&mut self.held)));
                 }
                 false
             }
@@ -157,10 +159,10 @@ mod tests {
         let mut reader = TagReader::new(tags);
         let (mut text, mut reasoning) = (String::new(), String::new());
         let mut add = |pieces: Vec<AnswerPiece>| {
-            for piece in pieces {
-                match piece {
-                    AnswerPiece::Text(more) => text.push_str(&more),
-                    AnswerPiece::Reasoning(more) => {
+            for (kind, more) in pieces {
+                match kind {
+                    PieceKind::Text => text.push_str(&more),
+                    PieceKind::Reasoning => {
                         assert!(text.is_empty(), "reasoning after text");
                         reasoning.push_str(&more);
                     }
@@ -207,13 +209,13 @@ mod tests {
     fn only_what_may_be_a_tag_is_held_back() {
         let mut reader = TagReader::new(ThinkTags::Paired);
         assert_eq!(reader.read("<thi"), []);
-        assert_eq!(reader.read("s"), [AnswerPiece::Text("<this".to_owned())]);
+        assert_eq!(reader.read("s"), [(PieceKind::Text, "<this".to_owned())]);
         assert!(reader.is_text());
         let mut reader = TagReader::new(ThinkTags::Paired);
-        assert_eq!(reader.read("<think>a <"), [AnswerPiece::Reasoning("a ".to_owned())]);
-        assert_eq!(reader.read("b"), [AnswerPiece::Reasoning("<b".to_owned())]);
+        assert_eq!(reader.read("<think>a <"), [(PieceKind::Reasoning, "a ".to_owned())]);
+        assert_eq!(reader.read("b"), [(PieceKind::Reasoning, "<b".to_owned())]);
         assert_eq!(reader.read("</think"), []);
-        assert_eq!(reader.read(">c"), [AnswerPiece::Text("c".to_owned())]);
+        assert_eq!(reader.read(">c"), [(PieceKind::Text, "c".to_owned())]);
     }
 
     #[test]

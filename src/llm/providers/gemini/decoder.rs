@@ -10,7 +10,7 @@ use super::{
 use crate::{
     llm::{
         Artefact, BlockStart, StopReason,
-        providers::wire::{GEMINI, is_in},
+        providers::wire::{GEMINI, is_in, token_usage},
         transport::{
             AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start,
             json::{list, number, parse, text},
@@ -18,9 +18,6 @@ use crate::{
     },
     protocol::TokenUsage,
 };
-
-/// Signatures are kept until the end of their blocks, and sources until the end of the answer.
-const MAX_HELD_BYTES: usize = 4 << 20;
 
 #[derive(Default)]
 pub(in crate::llm) struct GeminiDecoder {
@@ -30,7 +27,6 @@ pub(in crate::llm) struct GeminiDecoder {
     /// followed it.
     ended_text: Option<(usize, Option<Artefact>)>,
     has_calls: bool,
-    held: usize,
     sources: CitedSources,
     reason: Option<StopReason>,
 }
@@ -71,8 +67,7 @@ impl GeminiDecoder {
         for part in candidate.get("content").map(|content| list(content, "parts")).unwrap_or_default() {
             self.part(part, output)?;
         }
-        let size = self.sources.read(candidate);
-        self.hold(size)?;
+        output.hold(self.sources.read(candidate))?;
         if let Some(reason) = candidate.get("finishReason").and_then(Value::as_str) {
             self.reason = stop_reason(reason, text(candidate, "finishMessage"))?.or(self.reason.take());
         }
@@ -81,7 +76,7 @@ impl GeminiDecoder {
 
     fn part(&mut self, part: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let signature = part.get("thoughtSignature").and_then(Value::as_str).filter(|signature| !signature.is_empty());
-        self.hold(signature.map_or(0, str::len))?;
+        output.hold(signature.map_or(0, str::len))?;
         if let Some(call) = part.get("functionCall") {
             return self.call(call, signature, output);
         }
@@ -159,14 +154,6 @@ impl GeminiDecoder {
             output.end(block, artefact);
         }
     }
-
-    fn hold(&mut self, bytes: usize) -> Result<(), DecodeFault> {
-        self.held += bytes;
-        if self.held > MAX_HELD_BYTES {
-            return Err(DecodeFault::Malformed("the answer has too many bytes in signatures and sources".to_owned()));
-        }
-        Ok(())
-    }
 }
 
 impl Decoder for GeminiDecoder {
@@ -232,16 +219,10 @@ pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
     let reasoning_tokens = count("thoughtsTokenCount");
     let output_tokens = sum(count("candidatesTokenCount"), reasoning_tokens);
     let total_tokens = count("totalTokenCount").or_else(|| sum(input_tokens, output_tokens));
-    total_tokens?;
     Some(TokenUsage {
-        provider: Some(GEMINI.to_owned()),
-        model: Some(model.to_owned()),
-        input_tokens,
-        output_tokens,
-        total_tokens,
         reasoning_tokens,
         cached_input_tokens: count("cachedContentTokenCount"),
-        cache_write_input_tokens: None,
+        ..token_usage(GEMINI, model, [input_tokens, output_tokens, total_tokens])?
     })
 }
 

@@ -12,19 +12,14 @@ use super::items::{OpenItem, ReasoningEnd};
 use crate::{
     llm::{
         StopReason,
-        providers::wire::OPENAI,
+        providers::wire::{OPENAI, token_usage},
         transport::{
-            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind,
+            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, check_open_blocks,
             json::{parse_object, text},
         },
     },
     protocol::TokenUsage,
 };
-
-/// Bounds the memory; answers have far fewer.
-const MAX_OPEN_ITEMS: usize = 1024;
-/// Encrypted reasoning is a few kilobytes.
-const MAX_HELD_BYTES: usize = 4 << 20;
 
 #[derive(Default)]
 pub(in crate::llm) struct ResponsesDecoder {
@@ -34,8 +29,6 @@ pub(in crate::llm) struct ResponsesDecoder {
     /// Reasoning whose end waits for the next item: the API takes reasoning back only before the item that came after
     /// it, and a hidden item is not sent back.
     ended_reasoning: Vec<ReasoningEnd>,
-    /// The bytes of `ended_reasoning`.
-    held: usize,
     has_calls: bool,
     refused: bool,
     stop: Option<StopReason>,
@@ -51,17 +44,12 @@ impl ResponsesDecoder {
         if self.open.contains_key(&index) {
             return Ok(());
         }
-        if self.open.len() == MAX_OPEN_ITEMS {
-            return Err(DecodeFault::Malformed(format!("the answer has more than {MAX_OPEN_ITEMS} open items")));
-        }
+        check_open_blocks(self.open.len() + self.ended_reasoning.len())?;
         let item = event.get("item").unwrap_or(&Value::Null);
-        match text(item, "type") {
-            "reasoning" => {}
-            kind => {
-                let is_hidden = !matches!(kind, "message" | "function_call");
-                self.held = 0;
-                self.ended_reasoning.drain(..).try_for_each(|reasoning| reasoning.end(is_hidden, output))?;
-            }
+        let kind = text(item, "type");
+        if kind != "reasoning" {
+            let is_hidden = !matches!(kind, "message" | "function_call");
+            self.ended_reasoning.drain(..).try_for_each(|reasoning| reasoning.end(is_hidden, output))?;
         }
         let item = OpenItem::open(item, output)?;
         self.has_calls |= matches!(item, OpenItem::Call { .. });
@@ -76,11 +64,8 @@ impl ResponsesDecoder {
         let item = event.get("item").unwrap_or(&Value::Null);
         self.refused |= open.complete(item, output)?;
         if let Some(reasoning) = open.end(item, output) {
-            self.held += reasoning.len();
+            output.hold(reasoning.artefact.len())?;
             self.ended_reasoning.push(reasoning);
-        }
-        if self.held > MAX_HELD_BYTES || self.ended_reasoning.len() > MAX_OPEN_ITEMS {
-            return Err(DecodeFault::Malformed("the answer has too much encrypted reasoning".to_owned()));
         }
         Ok(())
     }
@@ -177,18 +162,12 @@ fn index(event: &Value) -> Result<u64, DecodeFault> {
 /// A missing count stays absent. Reasoning is a part of the output, and cached tokens are a part of the input.
 pub(super) fn usage(model: &str, value: &Value) -> Option<TokenUsage> {
     let count = |path: &str| value.pointer(path).and_then(Value::as_u64);
-    let (input_tokens, output_tokens) = (count("/input_tokens"), count("/output_tokens"));
-    let sum = || input_tokens?.checked_add(output_tokens?);
-    let total_tokens = count("/total_tokens").or_else(sum);
-    (input_tokens.is_some() || output_tokens.is_some() || total_tokens.is_some()).then(|| TokenUsage {
-        provider: Some(OPENAI.to_owned()),
-        model: Some(model.to_owned()),
-        input_tokens,
-        output_tokens,
-        total_tokens,
+    let counts = ["/input_tokens", "/output_tokens", "/total_tokens"].map(count);
+    Some(TokenUsage {
         reasoning_tokens: count("/output_tokens_details/reasoning_tokens"),
         cached_input_tokens: count("/input_tokens_details/cached_tokens"),
         cache_write_input_tokens: count("/input_tokens_details/cache_write_tokens"),
+        ..token_usage(OPENAI, model, counts)?
     })
 }
 

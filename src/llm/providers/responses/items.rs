@@ -1,6 +1,6 @@
 //! The items of an answer while they are sent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde_json::{Value, json};
 
@@ -11,9 +11,6 @@ use crate::llm::{
         json::{list, number, text},
     },
 };
-
-/// Bounds the memory; messages have one part, rarely two.
-const MAX_PARTS: usize = 64;
 
 /// An item of an answer that is not complete.
 pub(super) enum OpenItem {
@@ -44,7 +41,7 @@ pub(super) struct OpenReasoning {
 /// The end of reasoning that can be sent back.
 pub(super) struct ReasoningEnd {
     block: Option<usize>,
-    artefact: String,
+    pub(super) artefact: String,
 }
 
 impl OpenItem {
@@ -190,10 +187,6 @@ impl OpenReasoning {
 }
 
 impl ReasoningEnd {
-    pub(super) fn len(&self) -> usize {
-        self.artefact.len()
-    }
-
     /// `is_followed_by_hidden` is true if the item after it will not be sent back.
     pub(super) fn end(self, is_followed_by_hidden: bool, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         match (self.block, is_followed_by_hidden) {
@@ -217,13 +210,8 @@ fn part<'p>(
     index: u64,
     output: &mut AnswerEvents,
 ) -> Result<&'p mut OpenTextPart, DecodeFault> {
-    if !parts.contains_key(&index) && parts.len() == MAX_PARTS {
-        return Err(DecodeFault::Malformed(format!("a message has more than {MAX_PARTS} parts")));
-    }
     Ok(match parts.entry(index) {
-        std::collections::btree_map::Entry::Occupied(part) => part.into_mut(),
-        std::collections::btree_map::Entry::Vacant(part) => {
-            part.insert(OpenTextPart { block: output.start(BlockStart::Text)?, citations: 0 })
-        }
+        Entry::Occupied(part) => part.into_mut(),
+        Entry::Vacant(part) => part.insert(OpenTextPart { block: output.start(BlockStart::Text)?, citations: 0 }),
     })
 }
