@@ -27,11 +27,7 @@ fn normalised(part: &ContentPart) -> ContentPart {
     {
         media.source = data;
     }
-    let mime_type = match &media.source {
-        PartSource::Data { mime_type, .. } => Some(mime_type.as_str()),
-        PartSource::Url { mime_type, .. } | PartSource::File { mime_type, .. } => mime_type.as_deref(),
-    };
-    let mime_type = mime_type.map(essence).unwrap_or_default();
+    let mime_type = wire::mime_type(&media.source).map(essence).unwrap_or_default();
     let kind = match mime_type.split('/').next().unwrap_or_default() {
         kind @ ("image" | "audio" | "video") => kind,
         "text" => "document",

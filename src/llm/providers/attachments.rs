@@ -7,7 +7,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-use super::wire::{essence, file_name, is_in, media};
+use super::wire::{essence, file_name, is_in, media, mime_type};
 use crate::{
     llm::model::{SkippedAttachment, Turn},
     protocol::{ContentPart, MediaPart, PartSource},
@@ -50,17 +50,16 @@ impl Attachments {
             Ok(kind_and_media) => kind_and_media,
             Err(text) => return text.to_owned(),
         };
-        let data = AttachedData::new(media);
-        let label = label(kind, media, &data);
-        match data.text() {
+        let label = label(kind, media);
+        match text_of(media) {
             Some(Ok((text, false))) => format!("Attached {label}:\n{text}\n(End of the attachment.)"),
             Some(Ok((text, true))) => {
-                self.skip_rest(kind, media, &data);
+                self.skip_rest(kind, media);
                 format!("Attached {label}, cut because it is too long:\n{text}\n{CUT_MARK}")
             }
             unreadable => {
                 let reason = unreadable.and_then(Result::err).unwrap_or(reason);
-                self.skip(kind, media, &data, reason);
+                self.skip(kind, media, reason);
                 format!("(Attached: {label}. You cannot read it: {reason}.)")
             }
         }
@@ -70,27 +69,26 @@ impl Attachments {
     /// text that cannot be read.
     pub(super) fn text_file<'p>(&mut self, part: &'p ContentPart) -> Option<(&'p MediaPart, String)> {
         let (kind, media) = media(part).ok()?;
-        let data = AttachedData::new(media);
-        let (mut text, was_cut) = data.text()?.ok()?;
+        let (mut text, was_cut) = text_of(media)?.ok()?;
         if was_cut {
-            self.skip_rest(kind, media, &data);
+            self.skip_rest(kind, media);
             text = format!("{text}\n{CUT_MARK}");
         }
         Some((media, text))
     }
 
     /// Reports the part of a text that was cut off.
-    fn skip_rest(&mut self, kind: &'static str, media: &MediaPart, data: &AttachedData<'_>) {
+    fn skip_rest(&mut self, kind: &'static str, media: &MediaPart) {
         let limit = format!("only its first {} KiB were given to the model", MAX_TEXT_BYTES >> 10);
-        self.skip(kind, media, data, &limit);
+        self.skip(kind, media, &limit);
     }
 
-    fn skip(&mut self, kind: &'static str, media: &MediaPart, data: &AttachedData<'_>, reason: &str) {
+    fn skip(&mut self, kind: &'static str, media: &MediaPart, reason: &str) {
         if self.is_new {
             self.skipped.push(SkippedAttachment {
                 kind,
                 name: file_name(media).map(str::to_owned),
-                mime_type: data.mime_type.map(str::to_owned),
+                mime_type: mime_type(&media.source).map(str::to_owned),
                 reason: reason.to_owned(),
             });
         }
@@ -102,71 +100,45 @@ impl Attachments {
 }
 
 /// Returns the kind, the name and the type, for the model.
-fn label(kind: &str, media: &MediaPart, data: &AttachedData<'_>) -> String {
+fn label(kind: &str, media: &MediaPart) -> String {
     let name = file_name(media).map(|name| format!(" \"{}\"", name.replace(['"', '\n', '\r'], " ")));
-    let mime_type = data.mime_type.map(|mime_type| format!(" ({})", essence(mime_type)));
+    let mime_type = mime_type(&media.source).map(|mime_type| format!(" ({})", essence(mime_type)));
     format!("{kind}{}{}", name.unwrap_or_default(), mime_type.unwrap_or_default())
 }
 
-/// The source of a part. A `data:` URL is the same as data.
-struct AttachedData<'m> {
-    base64: Option<&'m str>,
-    mime_type: Option<&'m str>,
-    name: Option<&'m str>,
+/// Returns the beginning of the text and whether it was cut, if this is a text file with its data. `history` has made data
+/// of `data:` URLs.
+fn text_of(media: &MediaPart) -> Option<Result<(String, bool), &'static str>> {
+    let PartSource::Data { value, mime_type } = &media.source else { return None };
+    if !is_text(mime_type, file_name(media)) {
+        return None;
+    }
+    // Four characters are three bytes. Cutting between groups keeps the rest decodable.
+    let most = MAX_TEXT_BYTES / 3 * 4 + 4;
+    let kept: Vec<u8> = value.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(most + 1).collect();
+    let was_cut = kept.len() > most;
+    let Ok(bytes) = BASE64.decode(&kept[..kept.len().min(most)]) else {
+        return Some(Err("its data is not base64"));
+    };
+    Some(decode(&bytes, charset(mime_type).as_deref(), was_cut).ok_or("its text is not in a known charset"))
 }
 
-impl<'m> AttachedData<'m> {
-    fn new(media: &'m MediaPart) -> Self {
-        let name = file_name(media);
-        let (base64, mime_type) = match &media.source {
-            PartSource::Data { value, mime_type } => (Some(value.as_str()), Some(mime_type.as_str())),
-            PartSource::Url { value, mime_type } => {
-                let inline = value.strip_prefix("data:").and_then(|rest| rest.split_once(','));
-                match inline.and_then(|(head, data)| Some((head.strip_suffix(";base64")?, data))) {
-                    Some((head, data)) => {
-                        (Some(data), mime_type.as_deref().or(Some(head).filter(|head| !head.is_empty())))
-                    }
-                    None => (None, mime_type.as_deref()),
-                }
-            }
-            PartSource::File { mime_type, .. } => (None, mime_type.as_deref()),
-        };
-        Self { base64, mime_type, name }
-    }
+fn is_text(mime_type: &str, name: Option<&str>) -> bool {
+    let essence = essence(mime_type);
+    let is_unknown = matches!(essence.as_str(), "" | "application/octet-stream");
+    let extension = || Some(name?.rsplit_once('.')?.1.to_ascii_lowercase());
+    essence.starts_with("text/")
+        || essence.ends_with("+json")
+        || essence.ends_with("+xml")
+        || essence.strip_prefix("application/").is_some_and(|kind| is_in(TEXT_TYPES, kind))
+        || is_unknown && extension().is_some_and(|extension| is_in(TEXT_EXTENSIONS, &extension))
+}
 
-    /// Returns the beginning of the text and whether it was cut, if this is a text file with its data.
-    fn text(&self) -> Option<Result<(String, bool), &'static str>> {
-        let base64 = self.base64.filter(|_| self.is_text())?;
-        // Four characters are three bytes. Cutting between groups keeps the rest decodable.
-        let most = MAX_TEXT_BYTES / 3 * 4 + 4;
-        let kept: Vec<u8> = base64.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(most + 1).collect();
-        let was_cut = kept.len() > most;
-        let Ok(bytes) = BASE64.decode(&kept[..kept.len().min(most)]) else {
-            return Some(Err("its data is not base64"));
-        };
-        Some(decode(&bytes, self.charset().as_deref(), was_cut).ok_or("its text is not in a known charset"))
-    }
-
-    fn is_text(&self) -> bool {
-        let essence = self.mime_type.map(essence).unwrap_or_default();
-        let is_unknown = matches!(essence.as_str(), "" | "application/octet-stream");
-        essence.starts_with("text/")
-            || essence.ends_with("+json")
-            || essence.ends_with("+xml")
-            || essence.strip_prefix("application/").is_some_and(|kind| is_in(TEXT_TYPES, kind))
-            || is_unknown && self.extension().is_some_and(|extension| is_in(TEXT_EXTENSIONS, &extension))
-    }
-
-    fn extension(&self) -> Option<String> {
-        self.name.and_then(|name| name.rsplit_once('.')).map(|(_, extension)| extension.to_ascii_lowercase())
-    }
-
-    fn charset(&self) -> Option<String> {
-        let parameters = self.mime_type?.split(';').skip(1);
-        let mut pairs = parameters.filter_map(|parameter| parameter.split_once('='));
-        let (_, charset) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
-        Some(charset.trim().trim_matches('"').to_ascii_lowercase())
-    }
+fn charset(mime_type: &str) -> Option<String> {
+    let parameters = mime_type.split(';').skip(1);
+    let mut pairs = parameters.filter_map(|parameter| parameter.split_once('='));
+    let (_, charset) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
+    Some(charset.trim().trim_matches('"').to_ascii_lowercase())
 }
 
 /// Types below `application/` that are text.
@@ -256,11 +228,8 @@ mod tests {
             let (text, skipped) = replaced(&document(mime_type, "x,ü\n".as_bytes(), Some(name)));
             assert!(text.contains(name) && text.contains("x,ü\n") && skipped.is_empty(), "{mime_type}: {text}");
         }
-        let url = PartSource::Url { value: "data:text/plain;base64,aGk".to_owned(), mime_type: None };
-        assert_eq!(
-            replaced(&ContentPart::Document(url.into())).0,
-            "Attached document (text/plain):\nhi\n(End of the attachment.)"
-        );
+        let unnamed = document("text/plain", b"hi", None);
+        assert_eq!(replaced(&unnamed).0, "Attached document (text/plain):\nhi\n(End of the attachment.)");
     }
 
     #[test]
@@ -296,11 +265,7 @@ mod tests {
     #[test]
     fn an_unreadable_attachment_is_described_to_the_model_and_reported_once() {
         let video = document("video/mp4", b"", Some("a\"b.mp4"));
-        let turns = [
-            Turn::User(vec![video.clone()]),
-            Turn::Assistant(Vec::new()),
-            Turn::User(vec![video.clone()]),
-        ];
+        let turns = [Turn::User(vec![video.clone()]), Turn::Assistant(Vec::new()), Turn::User(vec![video.clone()])];
         let mut attachments = Attachments::new(&turns);
         for turn in [0, 2] {
             attachments.enter(turn);

@@ -35,7 +35,7 @@ fn image(media: &MediaPart, profile: &Profile, detail: Option<&str>) -> Result<V
             return Err("this model takes no SVG");
         }
         PartSource::Data { value, mime_type } => format!("data:{};base64,{value}", essence(mime_type)),
-        PartSource::Url { value, .. } if profile.image_urls || value.starts_with("data:") => value.clone(),
+        PartSource::Url { value, .. } if profile.image_urls => value.clone(),
         PartSource::Url { .. } => return Err("this model takes images as data only, not as URLs"),
         PartSource::File { .. } => return Err("this model cannot read files of another provider"),
     };
@@ -65,15 +65,11 @@ fn audio(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str> {
 /// <https://developers.openai.com/api/docs/guides/file-inputs>.
 fn document(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str> {
     const PDF: &str = "application/pdf";
-    const NOT_TAKEN: &str = "this model takes no documents of this type";
     let name = file_name(media).unwrap_or("document.pdf");
     match (profile.documents, &media.source) {
         (Documents::File, PartSource::Data { value, mime_type }) if essence(mime_type) == PDF => {
             let file = json!({"filename": name, "file_data": format!("data:{PDF};base64,{value}")});
             Ok(json!({"type": "file", "file": file}))
-        }
-        (Documents::File, PartSource::Url { value, .. }) if value.starts_with("data:application/pdf;base64,") => {
-            Ok(json!({"type": "file", "file": {"filename": name, "file_data": value}}))
         }
         (Documents::File, PartSource::File { value, provider, .. }) if provider.as_deref() == Some(OPENAI) => {
             Ok(json!({"type": "file", "file": {"file_id": value}}))
@@ -86,9 +82,7 @@ fn document(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str>
         (Documents::DocumentUrl, PartSource::Url { value, .. }) => {
             Ok(json!({"type": "document_url", "document_url": value, "document_name": name}))
         }
-        (_, PartSource::Url { value, .. }) if !value.starts_with("data:") => {
-            Err("this model takes documents as data only, not as URLs")
-        }
-        _ => Err(NOT_TAKEN),
+        (_, PartSource::Url { .. }) => Err("this model takes documents as data only, not as URLs"),
+        _ => Err("this model takes no documents of this type"),
     }
 }
