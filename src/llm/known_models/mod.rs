@@ -2,11 +2,9 @@
 //!
 //! The types of the data are in this folder. What follows from them for a request is decided by the providers.
 
-mod claude_rules;
-mod gemini_rules;
-mod openai_rules;
 mod rule_table;
 mod server_profile;
+mod vendor_rules;
 
 use std::{
     fmt,
@@ -24,12 +22,10 @@ pub(in crate::llm) use self::server_profile::{
     ToolChoiceForm,
 };
 pub(in crate::llm) use self::{
-    claude_rules::{ClaudeRules, Sampling, ThinkingOff, ThinkingTypes},
-    gemini_rules::{GeminiRules, ThinkingControl},
-    openai_rules::OpenAiRules,
     server_profile::{Profile, RequiredReasoning},
+    vendor_rules::{ClaudeRules, GeminiRules, OpenAiRules, Sampling, ThinkingControl, ThinkingOff, ThinkingTypes},
 };
-use super::transport::SetupError;
+use super::transport::{SetupError, is_of_domain};
 use crate::protocol::JsonObject;
 
 const EMBEDDED: &str = include_str!("../models.toml");
@@ -112,16 +108,16 @@ impl KnownModels {
 
     /// Returns `None` if the name is not one of OpenAI's: another server's model may take less, or more.
     pub(in crate::llm) fn openai(&self, model: &str) -> Option<OpenAiRules> {
-        self.0.tables.openai.rules(model, openai_rules::parse)
+        self.0.tables.openai.rules(model, vendor_rules::parse_openai)
     }
 
     /// Returns `None` if the name is not one of Anthropic's.
     pub(in crate::llm) fn anthropic(&self, model: &str) -> Option<ClaudeRules> {
-        self.0.tables.anthropic.rules(model, claude_rules::parse)
+        self.0.tables.anthropic.rules(model, vendor_rules::parse_claude)
     }
 
     pub(in crate::llm) fn gemini(&self, model: &str) -> GeminiRules {
-        self.0.tables.gemini.rules(model, gemini_rules::parse).unwrap_or_default()
+        self.0.tables.gemini.rules(model, vendor_rules::parse_gemini).unwrap_or_default()
     }
 
     pub(in crate::llm) fn window(&self, model: &str) -> Option<KnownWindow> {
@@ -144,8 +140,9 @@ impl KnownModels {
             Some(name) => profiles.get(name),
             // A user's servers are the last ones.
             None => {
-                let of_domain = profiles.values().rev().find(|profile| profile.has_domain_of(url));
-                let of_port = || profiles.values().rev().find(|profile| profile.has_port_of(url));
+                let mut latest = profiles.values().rev();
+                let of_domain = latest.clone().find(|it| it.domains.iter().any(|domain| is_of_domain(url, domain)));
+                let of_port = || latest.find(|it| url.port().is_some_and(|port| it.ports.contains(&port)));
                 of_domain.or_else(of_port).or(profiles.get(server_profile::COMPATIBLE))
             }
         };

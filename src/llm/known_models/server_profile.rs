@@ -3,11 +3,10 @@
 use std::fmt;
 
 use indexmap::IndexMap;
-use reqwest::Url;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
-use crate::{llm::transport::is_of_domain, protocol::JsonObject};
+use crate::protocol::JsonObject;
 
 /// A profile in a configuration: a known one, with some members replaced.
 ///
@@ -191,9 +190,9 @@ pub(in crate::llm) struct Profile {
     #[serde(skip)]
     pub(in crate::llm) name: String,
     #[serde(default)]
-    domains: Vec<String>,
+    pub(super) domains: Vec<String>,
     #[serde(default)]
-    ports: Vec<u16>,
+    pub(super) ports: Vec<u16>,
     /// `true` if the models are OpenAI's, whose names say what they take.
     pub(in crate::llm) has_openai_models: bool,
     /// `true` if the key is sent in the header `api-key`, too.
@@ -259,14 +258,6 @@ impl Profile {
         let profile: Self =
             serde_json::from_value(Value::Object(members)).map_err(|error| format!("[servers.{name}]: {error}"))?;
         Ok(Self { name: name.to_owned(), ..profile })
-    }
-
-    pub(super) fn has_domain_of(&self, url: &Url) -> bool {
-        self.domains.iter().any(|domain| is_of_domain(url, domain))
-    }
-
-    pub(super) fn has_port_of(&self, url: &Url) -> bool {
-        url.port().is_some_and(|port| self.ports.contains(&port))
     }
 
     /// Returns the options that the server lacks.

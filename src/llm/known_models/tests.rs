@@ -105,7 +105,7 @@ fn a_users_entry_for_a_new_model_takes_effect() {
 fn names_of_claude_are_read_on_all_platforms() {
     let known = KnownModels::default();
     let parse = |name: &str| {
-        let name = claude_rules::parse(name, &known.0.tables.anthropic)?;
+        let name = vendor_rules::parse_claude(name, &known.0.tables.anthropic)?;
         Some((name.family, name.version.unwrap()))
     };
     for (name, expected) in [
@@ -188,7 +188,7 @@ fn names_of_gemini_have_a_version() {
         ("gemma-4-31b-it", None),
         ("", None),
     ] {
-        let parsed = gemini_rules::parse(name, &known.0.tables.gemini).and_then(|name| name.version);
+        let parsed = vendor_rules::parse_gemini(name, &known.0.tables.gemini).and_then(|name| name.version);
         assert_eq!(parsed, version, "{name}");
         let rules = known.gemini(name);
         assert!(version.is_some() || rules.sampling && rules.penalties, "{name} takes what all models take");
