@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     agent::emit::{self, TextMessage},
     llm::{
-        history::{PROVIDER, REDACTED},
+        history::{self, PROVIDER, REDACTED},
         model::{Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason},
     },
     protocol::{
@@ -115,7 +115,8 @@ impl<'r> AnswerBuilder<'r> {
                 AnswerBlock::Reasoning { events, message, is_open: false, redacted }
             }
             BlockStart::Call { id, name } => {
-                let id = if self.earlier.call_ids.insert(id.clone()) { id } else { self.new_call_id() };
+                let id = if self.earlier.call_ids.contains(&id) { ToolCallId::random() } else { id };
+                self.earlier.call_ids.insert(id.clone());
                 let parent = self.call_message.get_or_insert_with(MessageId::random).clone();
                 let events =
                     emit::ToolCallEvents::with_id(id.clone(), &*name).within(&TextMessage::with_id(parent.clone()));
@@ -124,12 +125,6 @@ impl<'r> AnswerBuilder<'r> {
             }
         };
         self.blocks.push((index, block));
-    }
-
-    fn new_call_id(&mut self) -> ToolCallId {
-        let id = ToolCallId::random();
-        self.earlier.call_ids.insert(id.clone());
-        id
     }
 
     /// Equal attachments are counted: two images without names are told as two.
@@ -247,7 +242,7 @@ impl<'r> AnswerBuilder<'r> {
         let Some(stop) = self.stop else {
             return Err(ModelError::new("model_interrupted", "the model's answer broke off"));
         };
-        let mut answer = CompleteAnswer { messages: Vec::new(), calls: Vec::new(), stop };
+        let mut answer = CompleteAnswer { messages: Vec::new(), stop };
         for (_, block) in self.blocks {
             match block {
                 AnswerBlock::Text { message, .. } if message.content.is_some() => {
@@ -256,10 +251,7 @@ impl<'r> AnswerBuilder<'r> {
                 AnswerBlock::Reasoning { message, is_open: true, .. } => {
                     answer.messages.push(Message::Reasoning(message));
                 }
-                AnswerBlock::Call { parent, call, .. } => {
-                    answer.add_call(&parent, call.clone());
-                    answer.calls.push(CallOfTurn { call, parent });
-                }
+                AnswerBlock::Call { parent, call, .. } => answer.add_call(parent, call),
                 AnswerBlock::Text { .. } | AnswerBlock::Reasoning { .. } => {}
             }
         }
@@ -271,14 +263,7 @@ impl<'r> AnswerBuilder<'r> {
 #[derive(Debug)]
 pub(super) struct CompleteAnswer {
     pub(super) messages: Vec<Message>,
-    pub(super) calls: Vec<CallOfTurn>,
     pub(super) stop: StopReason,
-}
-
-#[derive(Debug)]
-pub(super) struct CallOfTurn {
-    pub(super) call: ToolCall,
-    pub(super) parent: MessageId,
 }
 
 impl CompleteAnswer {
@@ -291,17 +276,22 @@ impl CompleteAnswer {
         texts.collect()
     }
 
+    /// Returns the calls, each with the message that it is in.
+    pub(super) fn calls(&self) -> Vec<(&ToolCall, &MessageId)> {
+        history::calls_of(&self.messages).collect()
+    }
+
     /// Adds a call to the message `parent`, which is created if the answer does not have it yet.
-    pub(super) fn add_call(&mut self, parent: &MessageId, call: ToolCall) {
+    fn add_call(&mut self, parent: MessageId, call: ToolCall) {
         let known = self.messages.iter_mut().rev().find_map(|message| match message {
-            Message::Assistant(message) if message.id == *parent => Some(message),
+            Message::Assistant(message) if message.id == parent => Some(message),
             _ => None,
         });
         if let Some(message) = known {
             message.tool_calls.get_or_insert_default().push(call);
             return;
         }
-        let message = AssistantMessage { tool_calls: Some(vec![call]), ..AssistantMessage::new(parent.clone()) };
+        let message = AssistantMessage { tool_calls: Some(vec![call]), ..AssistantMessage::new(parent) };
         self.messages.push(Message::Assistant(message));
     }
 }

@@ -30,15 +30,8 @@ const ID_PREFIX: &str = "approval:";
 /// The part of the arguments that stands in the text of the question.
 const MAX_SHOWN_CHARS: usize = 500;
 
-#[derive(Debug, PartialEq)]
-pub(super) enum CallDecision {
-    /// The call runs, with the edited arguments if there are any.
-    Approved { edited: Option<JsonObject> },
-    /// The text is the call's result for the model.
-    Declined(String),
-    /// The call runs again with the answers to its tool's questions.
-    Answered(CallAnswers),
-}
+/// A call that runs, with the arguments and the answers of people, or the result of one that does not, for the model.
+pub(super) type CallDecision = Result<CallAnswers, String>;
 
 #[derive(Debug, Default)]
 pub(super) struct PriorApprovals {
@@ -101,7 +94,7 @@ fn decision_on<'e>(
     if is_open(&questions)
         && let Some(answers) = CallAnswers::read(call, entries)
     {
-        return Some((CallDecision::Answered(answers), questions));
+        return Some((Ok(answers), questions));
     }
     let id = interrupt_id(call);
     let approvals: Vec<_> = entries.iter().filter(|entry| entry.interrupt_id == id).collect();
@@ -110,7 +103,7 @@ fn decision_on<'e>(
         true => ApprovalDecision::Unclear,
         false => ApprovalDecision::of(first, true),
     };
-    is_open(&[first]).then(|| (decide(decision), approvals))
+    is_open(&[first]).then(|| (decide(decision).map(|edited| CallAnswers::none(call, edited)), approvals))
 }
 
 /// CopilotKit adds such a message to the conversation beside the `resume` entry.
@@ -175,9 +168,10 @@ fn has_reference(schema: &Value) -> bool {
     }
 }
 
-fn decide(decision: ApprovalDecision) -> CallDecision {
-    CallDecision::Declined(match decision {
-        ApprovalDecision::Approved { edited_args } => return CallDecision::Approved { edited: edited_args },
+/// Returns the edited arguments of an approved call, or the result of one that does not run.
+fn decide(decision: ApprovalDecision) -> Result<Option<JsonObject>, String> {
+    Err(match decision {
+        ApprovalDecision::Approved { edited_args } => return Ok(edited_args),
         ApprovalDecision::Declined { reason: Some(reason) } => format!("The user declined this call: {reason}"),
         ApprovalDecision::Declined { reason: None } => "The user declined this call.".to_owned(),
         ApprovalDecision::Cancelled => "The call was not run: the user did not approve it.".to_owned(),
@@ -192,9 +186,8 @@ mod tests {
     #[test]
     fn the_model_gets_the_reason_of_a_refusal() {
         let declined = decide(ApprovalDecision::Declined { reason: Some("too dear".to_owned()) });
-        assert_eq!(declined, CallDecision::Declined("The user declined this call: too dear".to_owned()));
-        assert!(matches!(decide(ApprovalDecision::Unclear), CallDecision::Declined(_)));
-        assert!(matches!(decide(ApprovalDecision::Cancelled), CallDecision::Declined(_)));
+        assert_eq!(declined, Err("The user declined this call: too dear".to_owned()));
+        assert!(decide(ApprovalDecision::Unclear).is_err() && decide(ApprovalDecision::Cancelled).is_err());
     }
 
     #[test]

@@ -28,8 +28,8 @@ use crate::{
     llm::history::{EDITED, FAILED},
     observe::metrics::ToolOutcome,
     protocol::{
-        Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, RunAgentInput, ToolCallId,
-        ToolMessage, event::ToolCallResult,
+        Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, RunAgentInput, ToolMessage,
+        event::ToolCallResult,
     },
     tools::{OfferedTool, ToolContext, ToolError, ToolEvents, ToolSession},
 };
@@ -43,17 +43,9 @@ pub(super) struct CallContext<'r> {
 
 pub(super) enum CallOutcome {
     Event(Event),
-    Result(CallResult),
+    /// The result of a call and what follows it, as events and as a message.
+    Result(Vec<Event>, Message),
     Questions(Vec<Interrupt>),
-}
-
-pub(super) struct CallResult {
-    call: ToolCallId,
-    content: MessageContent,
-    failed: bool,
-    edited: Option<JsonObject>,
-    /// Events that follow the result.
-    after: Vec<Event>,
 }
 
 /// Dropping it stops the calls.
@@ -102,81 +94,68 @@ impl<'r> RunningCalls<'r> {
     }
 }
 
-impl CallResult {
-    /// Returns the result and what follows it, as events and as a message.
-    pub(super) fn into_events_and_message(mut self) -> (Vec<Event>, Message) {
+/// A call without an outcome.
+struct OpenCall {
+    meter: ToolMeter,
+    /// The arguments that a person put in the place of the model's.
+    edited: Option<JsonObject>,
+}
+
+impl OpenCall {
+    /// `after`: the events that follow the result.
+    fn end(mut self, outcome: ToolOutcome, content: MessageContent, after: Vec<Event>) -> CallOutcome {
+        self.meter.end_with(outcome, &content);
         let mut entries = Vec::new();
-        if self.failed {
+        if outcome != ToolOutcome::Ok {
             entries.push((FAILED.to_owned(), Value::Bool(true)));
         }
         if let Some(edited) = self.edited {
             entries.push((EDITED.to_owned(), Value::Object(edited)));
         }
         let metadata: Option<Metadata> = (!entries.is_empty()).then(|| entries.into_iter().collect());
-        let id = MessageId::random();
-        let mut event = Event::from(ToolCallResult::new(id.clone(), self.call.clone(), self.content.clone()));
+        let (id, call) = (MessageId::random(), self.meter.call.clone());
+        let mut event = Event::from(ToolCallResult::new(id.clone(), call.clone(), content.clone()));
         event.base_mut().set_metadata(metadata.clone());
-        let message = Message::Tool(ToolMessage { metadata, ..ToolMessage::new(id, self.content, self.call) });
-        self.after.insert(0, event);
-        (self.after, message)
+        let message = Message::Tool(ToolMessage { metadata, ..ToolMessage::new(id, content, call) });
+        CallOutcome::Result([vec![event], after].concat(), message)
     }
 }
 
 fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<'r, CallOutcome> {
     let PendingCall { call, name, tool, edited, action, .. } = pending;
-    let mut meter = ToolMeter::start(context.cx, &call, tool, &name);
-    if meter.scope.records_content() {
-        meter.scope.span().record("gen_ai.tool.call.arguments", action.arguments());
+    let mut open = OpenCall { meter: ToolMeter::start(context.cx, &call, tool, &name), edited };
+    let scope = open.meter.scope.clone();
+    if scope.records_content() {
+        scope.span().record("gen_ai.tool.call.arguments", action.arguments());
     }
-    let result_of = |call: ToolCallId| {
-        move |content: MessageContent, failed: bool| CallResult { call, content, failed, edited, after: Vec::new() }
-    };
-    match action {
-        CallAction::Immediate(text) => {
-            let content = MessageContent::from(text);
-            meter.end_with(ToolOutcome::Refused, &content);
-            stream::iter([CallOutcome::Result(result_of(call)(content, true))]).boxed()
-        }
-        CallAction::Known(text) => {
-            let content = MessageContent::from(text);
-            meter.end_with(ToolOutcome::Ok, &content);
-            stream::iter([CallOutcome::Result(result_of(call)(content, false))]).boxed()
-        }
+    let (outcome, content) = match action {
+        CallAction::Done(Ok(text)) => (ToolOutcome::Ok, text),
+        CallAction::Done(Err(text)) => (ToolOutcome::Refused, text),
         CallAction::State(arguments) => {
-            let (content, failed) = match update_state(context.session, &arguments) {
-                Ok(()) => ("The state was updated.".into(), false),
-                Err(error) => (format!("Error: {}", error.message()).into(), true),
-            };
-            meter.end_with(ToolOutcome::of_result(failed), &content);
-            stream::iter([CallOutcome::Result(result_of(call)(content, failed))]).boxed()
+            let change =
+                |state: &mut Arc<Value>| state::update(Arc::make_mut(state), &arguments).map_err(ToolError::new);
+            match context.session.change_state(change) {
+                Ok(()) => (ToolOutcome::Ok, "The state was updated.".to_owned()),
+                Err(error) => (ToolOutcome::Error, format!("Error: {}", error.message())),
+            }
         }
         CallAction::Tool(action) => {
             let (limit, session) = (context.settings.tool_timeout, context.session.clone());
-            stream::once(async move {
-                let cx = ToolContext::of_call(session, call.clone(), name, action.answers);
-                let cx = cx.within(meter.scope.clone());
+            let running = async move {
+                let cx = ToolContext::of_call(session, call, name, action.answers).within(scope);
                 match call_tool(&action.tool, action.arguments, &cx, limit).await {
-                    Ok((outcome, content)) => {
-                        meter.end_with(outcome, &content);
-                        drop(meter);
-                        let result = result_of(call)(content, outcome != ToolOutcome::Ok);
-                        CallOutcome::Result(CallResult { after: cx.take_after_result(), ..result })
-                    }
+                    Ok((outcome, content)) => open.end(outcome, content, cx.take_after_result()),
                     Err(questions) => {
-                        meter.end(ToolOutcome::Question);
-                        drop(meter);
+                        open.meter.end(ToolOutcome::Question);
                         CallOutcome::Questions(questions)
                     }
                 }
-            })
-            .boxed()
+            };
+            return stream::once(running).boxed();
         }
-        CallAction::Task(task) => run_task(task, context, meter, result_of(call)),
-    }
-}
-
-fn update_state(session: &ToolSession, arguments: &str) -> Result<(), ToolError> {
-    session.change_state(|state| state::update(Arc::make_mut(state), arguments).map_err(ToolError::new))
+        CallAction::Task(task) => return run_task(task, context, open),
+    };
+    stream::iter([open.end(outcome, content.into(), Vec::new())]).boxed()
 }
 
 /// Returns the content for the model, or the questions that the call waits for.
@@ -223,25 +202,20 @@ fn without_model(mut forwarded_props: Option<Value>) -> Option<Value> {
     forwarded_props
 }
 
-fn run_task<'r>(
-    task: SubagentTask,
-    context: &CallContext<'r>,
-    mut meter: ToolMeter,
-    result: impl FnOnce(MessageContent, bool) -> CallResult + Send + 'r,
-) -> BoxStream<'r, CallOutcome> {
+fn run_task<'r>(task: SubagentTask, context: &CallContext<'r>, open: OpenCall) -> BoxStream<'r, CallOutcome> {
     let input = RunAgentInput {
         state: Some(Value::clone(&context.session.state())),
         context: context.input.context.clone(),
         forwarded_props: without_model(context.input.forwarded_props.clone()),
         ..RunAgentInput::new(context.input.thread_id.clone(), context.input.run_id.clone(), Vec::new())
     };
-    let mut result = Some(result);
-    let outcomes = task.run(input, context.cx.within(meter.scope.clone())).filter_map(move |item| {
+    let cx = context.cx.within(open.meter.scope.clone());
+    let mut open = Some(open);
+    let outcomes = task.run(input, cx).filter_map(move |item| {
         ready(match item {
             TaskItem::Event(event) => Some(CallOutcome::Event(event)),
             TaskItem::Result { content, failed } => {
-                meter.end_with(ToolOutcome::of_result(failed), &content);
-                result.take().map(|result| CallOutcome::Result(result(content, failed)))
+                open.take().map(|open| open.end(ToolOutcome::of_result(failed), content, Vec::new()))
             }
         })
     });

@@ -100,11 +100,8 @@ impl ToolCatalog {
 }
 
 fn spec_of_application(tool: &ToolDefinition) -> ToolSpec {
-    ToolSpec {
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        parameters: wire::schema(tool.parameters.as_ref().unwrap_or(&Value::Null)),
-    }
+    let parameters = wire::schema(tool.parameters.as_ref().unwrap_or(&Value::Null));
+    ToolSpec::new(tool.name.clone(), tool.description.clone(), parameters)
 }
 
 #[cfg(test)]

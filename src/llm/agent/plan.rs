@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use serde_json::json;
 
 use super::{
-    answer::CallOfTurn,
     approval::{self, CallDecision},
     catalog::{ToolCatalog, ToolOwner},
     subagent::SubagentTask,
@@ -42,19 +41,21 @@ pub(super) struct PendingCall {
 }
 
 pub(super) enum CallAction {
-    /// The call fails with this text.
-    Immediate(String),
-    /// A person has told the result.
-    Known(String),
+    /// The call does not run: a person has told its result, or it fails with this text.
+    Done(Result<String, String>),
     Tool(Box<ToolAction>),
     State(String),
     Task(SubagentTask),
 }
 
 impl CallAction {
+    fn failed(text: String) -> Self {
+        Self::Done(Err(text))
+    }
+
     fn repeat(&self) -> Repeat {
         match self {
-            Self::Immediate(_) | Self::Known(_) | Self::State(_) => Repeat::Safe,
+            Self::Done(_) | Self::State(_) => Repeat::Safe,
             Self::Tool(action) => action.tool.tool.repeat(&action.arguments),
             Self::Task(task) if task.is_repeatable() => Repeat::Safe,
             Self::Task(_) => Repeat::Never,
@@ -64,7 +65,7 @@ impl CallAction {
     /// The arguments as an attribute of a span; `None` for calls that are not run.
     pub(super) fn arguments(&self) -> Option<String> {
         let arguments = match self {
-            Self::Immediate(_) | Self::Known(_) => return None,
+            Self::Done(_) => return None,
             Self::Tool(action) => serde_json::to_string(&action.arguments).unwrap_or_default(),
             Self::State(arguments) => arguments.clone(),
             Self::Task(task) => json!({ "task": task.text }).to_string(),
@@ -82,10 +83,9 @@ pub(super) struct ToolAction {
 
 impl TurnPlan {
     /// Calls after the first `max_calls` fail.
-    pub(super) async fn of_turn(calls: &[CallOfTurn], catalog: &ToolCatalog, max_calls: usize) -> Self {
+    pub(super) async fn of_turn(calls: &[(&ToolCall, &MessageId)], catalog: &ToolCatalog, max_calls: usize) -> Self {
         let mut plan = Self::default();
-        let calls: Vec<_> = calls.iter().map(|CallOfTurn { call, parent }| (call, parent)).collect();
-        plan.add_turn(&calls, catalog, max_calls).await;
+        plan.add_turn(calls, catalog, max_calls).await;
         plan
     }
 
@@ -104,7 +104,7 @@ impl TurnPlan {
                 self.add(call, parent, catalog).await;
             } else {
                 let result = format!("Error: the call was not run: an answer has at most {max_calls} calls");
-                self.fail(call, catalog, result);
+                self.push(call, catalog, CallAction::failed(result));
             }
         }
         if let Some(excess) = calls.len().checked_sub(max_calls).filter(|excess| *excess > 0) {
@@ -125,17 +125,17 @@ impl TurnPlan {
                 self.interrupts.push(question);
                 continue;
             }
-            call.action = CallAction::Immediate(unknown_outcome::UNKNOWN.to_owned());
+            call.action = CallAction::failed(unknown_outcome::UNKNOWN.to_owned());
             call.repeat = Repeat::Safe;
             self.calls.push(call);
         }
     }
 
     /// Every call fails with this text.
-    pub(super) fn without_calls(calls: &[CallOfTurn], catalog: &ToolCatalog, result: &str) -> Self {
+    pub(super) fn without_calls(calls: &[(&ToolCall, &MessageId)], catalog: &ToolCatalog, result: &str) -> Self {
         let mut plan = Self::default();
-        for CallOfTurn { call, .. } in calls {
-            plan.fail(call, catalog, result.to_owned());
+        for (call, _) in calls {
+            plan.push(call, catalog, CallAction::failed(result.to_owned()));
         }
         plan
     }
@@ -143,39 +143,29 @@ impl TurnPlan {
     pub(super) async fn of_decisions(decided: Vec<(ToolCall, CallDecision)>, catalog: &ToolCatalog) -> Self {
         let mut plan = Self::default();
         for (call, decision) in decided {
-            let (mut answers, edited) = match decision {
-                CallDecision::Declined(why) => {
-                    plan.fail(&call, catalog, why);
-                    continue;
-                }
-                CallDecision::Approved { edited } => (CallAnswers::none(&call, edited.clone()), edited),
-                CallDecision::Answered(answers) => (answers.clone(), answers.edited),
+            let edited = decision.as_ref().ok().and_then(|answers| answers.edited.clone());
+            let action = match decision {
+                Err(why) => CallAction::failed(why),
+                Ok(mut answers) => match unknown_outcome::take_answer(&mut answers) {
+                    Some(result) => CallAction::Done(result),
+                    None => approved_action(&call, answers, catalog).await,
+                },
             };
-            let action = match unknown_outcome::take_answer(&mut answers) {
-                Some(Ok(result)) => CallAction::Known(result),
-                Some(Err(problem)) => CallAction::Immediate(problem),
-                None => approved_action(&call, answers, catalog).await,
-            };
-            let tool = catalog.metric_name(&call.function.name);
+            let pending = plan.push(&call, catalog, action);
+            pending.edited = edited;
             // A person has agreed to one call, not to two.
-            let repeat = match action {
-                CallAction::Immediate(_) | CallAction::Known(_) => Repeat::Safe,
-                _ => Repeat::Never,
-            };
-            plan.calls.push(PendingCall { call: call.id, name: call.function.name, tool, edited, action, repeat });
+            if !matches!(pending.action, CallAction::Done(_)) {
+                pending.repeat = Repeat::Never;
+            }
         }
         plan
     }
 
-    fn fail(&mut self, call: &ToolCall, catalog: &ToolCatalog, result: String) {
-        self.push(call, catalog, CallAction::Immediate(result));
-    }
-
-    fn push(&mut self, call: &ToolCall, catalog: &ToolCatalog, action: CallAction) {
+    fn push(&mut self, call: &ToolCall, catalog: &ToolCatalog, action: CallAction) -> &mut PendingCall {
         let tool = catalog.metric_name(&call.function.name);
         let (call, name) = (call.id.clone(), call.function.name.clone());
         let repeat = action.repeat();
-        self.calls.push(PendingCall { call, name, tool, edited: None, action, repeat });
+        self.calls.push_mut(PendingCall { call, name, tool, edited: None, action, repeat })
     }
 
     async fn add(&mut self, call: &ToolCall, parent: &MessageId, catalog: &ToolCatalog) {
@@ -186,17 +176,17 @@ impl TurnPlan {
                 return;
             }
             Some(ToolOwner::State) => CallAction::State(arguments.clone()),
-            Some(ToolOwner::Subagent(subagent)) => SubagentTask::parse(subagent, arguments, &call.id, Some(parent))
-                .map_or_else(CallAction::Immediate, CallAction::Task),
+            Some(ToolOwner::Subagent(subagent)) => SubagentTask::parse(subagent, arguments, &call.id, parent)
+                .map_or_else(CallAction::failed, CallAction::Task),
             Some(ToolOwner::Server(tool)) => match tool_action(tool, arguments, CallAnswers::none(call, None)).await {
-                Err(problem) => CallAction::Immediate(problem),
+                Err(problem) => CallAction::failed(problem),
                 Ok(action) if tool.tool.approval(&action.arguments) == Approval::NotNeeded => CallAction::Tool(action),
                 Ok(_) => {
                     self.interrupts.push(approval::approval_interrupt(call, tool.tool.spec()));
                     return;
                 }
             },
-            None => CallAction::Immediate(format!("Error: there is no tool {:?}", short(&call.function.name))),
+            None => CallAction::failed(format!("Error: there is no tool {:?}", short(&call.function.name))),
         };
         self.push(call, catalog, action);
     }
@@ -204,13 +194,13 @@ impl TurnPlan {
 
 async fn approved_action(call: &ToolCall, answers: CallAnswers, catalog: &ToolCatalog) -> CallAction {
     let Some(ToolOwner::Server(tool)) = catalog.owner(&call.function.name) else {
-        return CallAction::Immediate(format!("Error: there is no tool {:?} any more", short(&call.function.name)));
+        return CallAction::failed(format!("Error: there is no tool {:?} any more", short(&call.function.name)));
     };
     let arguments = match &answers.edited {
         Some(edited) => serde_json::to_string(edited).unwrap_or_default(),
         None => call.function.arguments.clone(),
     };
-    tool_action(tool, &arguments, answers).await.map_or_else(CallAction::Immediate, CallAction::Tool)
+    tool_action(tool, &arguments, answers).await.map_or_else(CallAction::failed, CallAction::Tool)
 }
 
 async fn tool_action(tool: &OfferedTool, arguments: &str, answers: CallAnswers) -> Result<Box<ToolAction>, String> {

@@ -40,15 +40,16 @@ impl Review {
         catalog: &ToolCatalog,
         may_correct: bool,
     ) -> Self {
-        let plan = || TurnPlan::of_turn(&answer.calls, catalog, settings.max_calls_per_turn);
+        let calls = answer.calls();
+        let plan = || TurnPlan::of_turn(&calls, catalog, settings.max_calls_per_turn);
         match (Truncation::of_answer(answer, step), &settings.response) {
             (Some(truncation), format) => {
-                let reason = truncation.reason();
+                let reason = truncation.reason;
                 tracing::warn!(reason, step, "the model's answer ended before the model was done");
                 if truncation.runs_calls {
                     return Self { event: truncation.event(), plan: plan().await, next: NextStep::AskModel };
                 }
-                let plan = TurnPlan::without_calls(&answer.calls, catalog, &truncation.call_result());
+                let plan = TurnPlan::without_calls(&calls, catalog, &truncation.call_result());
                 // A part of a value is not usable.
                 if format.is_some() {
                     return Self { event: None, plan, next: NextStep::Fail(truncation.into_error()) };
@@ -58,7 +59,7 @@ impl Review {
                     truncation.into_result().map_or_else(NextStep::Fail, |result| NextStep::Finish(Some(result)));
                 Self { event, plan, next }
             }
-            (None, _) if !answer.calls.is_empty() => Self { event: None, plan: plan().await, next: NextStep::AskModel },
+            (None, _) if !calls.is_empty() => Self { event: None, plan: plan().await, next: NextStep::AskModel },
             (None, Some(format)) => Self::of_response(answer, format, may_correct).await,
             (None, None) => Self { event: None, plan: TurnPlan::default(), next: NextStep::Finish(None) },
         }

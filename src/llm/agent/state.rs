@@ -17,31 +17,21 @@ pub(super) const UPDATE_STATE: &str = "update_state";
 const MAX_OPERATIONS: usize = 1000;
 
 pub(super) fn spec() -> ToolSpec {
-    ToolSpec {
-        name: UPDATE_STATE.to_owned(),
-        description: "Changes the state that is shared with the application. Give either `patch`, a JSON Patch \
-                      (RFC 6902) against the current state, or `state`, which replaces it as a whole."
-            .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "patch": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "properties": {
-                            "op": { "type": "string", "enum": ["add", "remove", "replace", "move", "copy", "test"] },
-                            "path": { "type": "string", "description": "A JSON Pointer, such as /plan/steps/0" },
-                            "from": { "type": "string", "description": "A JSON Pointer, for move and copy" },
-                            "value": { "description": "Any JSON, for add, replace and test" }
-                        },
-                        "required": ["op", "path"]
-                    }
-                },
-                "state": { "type": "object" }
-            }
-        }),
-    }
+    const DESCRIPTION: &str = "Changes the state that is shared with the application. Give either `patch`, a JSON Patch \
+                               (RFC 6902) against the current state, or `state`, which replaces it as a whole.";
+    let operation = json!({
+        "type": "object",
+        "properties": {
+            "op": { "type": "string", "enum": ["add", "remove", "replace", "move", "copy", "test"] },
+            "path": { "type": "string", "description": "A JSON Pointer, such as /plan/steps/0" },
+            "from": { "type": "string", "description": "A JSON Pointer, for move and copy" },
+            "value": { "description": "Any JSON, for add, replace and test" }
+        },
+        "required": ["op", "path"]
+    });
+    let patch = json!({ "type": "array", "items": operation });
+    let parameters = json!({ "type": "object", "properties": { "patch": patch, "state": { "type": "object" } } });
+    ToolSpec::new(UPDATE_STATE, DESCRIPTION, parameters)
 }
 
 pub(super) fn describe(state: &Value) -> String {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::truncation::reason_of_result;
 use crate::{
-    agent::{Agent, RunContext},
+    agent::{Agent, AgentError, RunContext},
     observe::telemetry::{AgentEnd, begin_agent, end_agent},
     protocol::{
         Event, JsonObject, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCallId,
@@ -32,7 +32,7 @@ pub(super) struct SubagentTask {
     subagent: Arc<Subagent>,
     pub(super) text: String,
     call: ToolCallId,
-    parent: Option<MessageId>,
+    parent: MessageId,
 }
 
 pub(super) enum TaskItem {
@@ -41,17 +41,14 @@ pub(super) enum TaskItem {
 }
 
 pub(super) fn spec(subagent: &Subagent) -> ToolSpec {
-    ToolSpec {
-        name: subagent.name.clone(),
-        description: subagent.description.clone(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "task": { "type": "string", "description": "The task, with all that has to be known for it." }
-            },
-            "required": ["task"]
-        }),
-    }
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "task": { "type": "string", "description": "The task, with all that has to be known for it." }
+        },
+        "required": ["task"]
+    });
+    ToolSpec::new(subagent.name.clone(), subagent.description.clone(), parameters)
 }
 
 impl SubagentTask {
@@ -59,13 +56,13 @@ impl SubagentTask {
         subagent: &Arc<Subagent>,
         arguments: &str,
         call: &ToolCallId,
-        parent: Option<&MessageId>,
+        parent: &MessageId,
     ) -> Result<Self, String> {
         let arguments: JsonObject = serde_json::from_str(arguments)
             .map_err(|error| format!("Error: the arguments are not a JSON object: {error}"))?;
         match arguments.get("task") {
             Some(Value::String(text)) => {
-                Ok(Self { subagent: subagent.clone(), text: text.clone(), call: call.clone(), parent: parent.cloned() })
+                Ok(Self { subagent: subagent.clone(), text: text.clone(), call: call.clone(), parent: parent.clone() })
             }
             _ => Err("Error: `task` has to be a string".to_owned()),
         }
@@ -83,12 +80,12 @@ impl SubagentTask {
         let mut started = SubagentStarted::new(id.clone(), self.subagent.name.clone());
         started.description = Some(self.subagent.description.clone());
         started.parent_tool_call_id = Some(self.call);
-        started.parent_message_id = self.parent;
+        started.parent_message_id = Some(self.parent);
         let input = RunAgentInput { messages: vec![Message::user(MessageId::random(), self.text)].into(), ..input };
         stream! {
             yield TaskItem::Event(started.into());
             let mut events = self.subagent.agent.run(input, cx);
-            let mut last_message = LastMessage::default();
+            let mut last_message = String::new();
             let mut end = Ok(None);
             while let Some(event) = events.next().await {
                 match event {
@@ -101,28 +98,26 @@ impl SubagentTask {
                                     let refused = ToolCallResult::new(MessageId::random(), call, CANNOT_ASK);
                                     yield TaskItem::Event(attributed(refused.into(), &id));
                                 }
-                                Err(TaskFailure::new("subagent_interrupted", CANNOT_ASK))
+                                Err(AgentError::new("subagent_interrupted", CANNOT_ASK))
                             }
-                            Some(RunOutcome::Cancelled) => {
-                                Err(TaskFailure::new("subagent_cancelled", "it was cancelled"))
-                            }
+                            Some(RunOutcome::Cancelled) => Err(AgentError::new("subagent_cancelled", "it was cancelled")),
                         };
                         break;
                     }
                     Ok(Event::RunError(error)) => {
-                        let code = error.code.map_or_else(|| "agent_error".to_owned(), Into::into);
-                        end = Err(TaskFailure { code, message: error.message });
+                        let code: String = error.code.map_or_else(|| "agent_error".to_owned(), Into::into);
+                        end = Err(AgentError::new(code, error.message));
                         break;
                     }
                     // The messages and the frame of the stream are the parent run's.
                     Ok(Event::RunStarted(_) | Event::MessagesSnapshot(_)) => {}
                     Ok(event) => {
-                        last_message.apply(&event);
+                        read_last_message(&mut last_message, &event);
                         yield TaskItem::Event(attributed(event, &id));
                     }
                     Err(error) => {
                         tracing::warn!(subagent = self.subagent.name, ?error, "a subagent failed");
-                        end = Err(TaskFailure::new(error.code(), error.message()));
+                        end = Err(error);
                         break;
                     }
                 }
@@ -130,12 +125,12 @@ impl SubagentTask {
             drop(events);
             let (outcome, code) = match &end {
                 Ok(_) => ("success", None),
-                Err(failure) => ("failed", Some(&*failure.code)),
+                Err(error) => ("failed", Some(error.code())),
             };
             end_agent(&scope, &AgentEnd { outcome, code, input_tokens: None, output_tokens: None });
             let end = match end {
                 Ok(result) => success(id, result, last_message),
-                Err(failure) => failure.into_items(id),
+                Err(error) => failure(id, &error),
             };
             for item in end {
                 yield item;
@@ -145,37 +140,26 @@ impl SubagentTask {
 }
 
 /// Returns the last event of a subagent that has finished, and the result of the call.
-fn success(id: SubagentRunId, result: Option<Value>, last_message: LastMessage) -> [TaskItem; 2] {
+fn success(id: SubagentRunId, result: Option<Value>, last_message: String) -> [TaskItem; 2] {
     let text = match &result {
         Some(Value::String(text)) => text.clone(),
         Some(value) => match reason_of_result(value) {
-            Some(reason) => format!("{}\n(The answer is incomplete: {reason}.)", last_message.0),
+            Some(reason) => format!("{last_message}\n(The answer is incomplete: {reason}.)"),
             None => value.to_string(),
         },
-        None => last_message.0,
+        None => last_message,
     };
     let mut finished = SubagentFinished::new(id);
     finished.result = Some(result.unwrap_or_else(|| text.clone().into()));
     [TaskItem::Event(finished.into()), TaskItem::Result { content: text.into(), failed: false }]
 }
 
-struct TaskFailure {
-    code: String,
-    message: String,
-}
-
-impl TaskFailure {
-    fn new(code: &str, message: &str) -> Self {
-        Self { code: code.to_owned(), message: message.to_owned() }
-    }
-
-    /// Returns the last event of the subagent, and the result of the call.
-    fn into_items(self, id: SubagentRunId) -> [TaskItem; 2] {
-        let mut error = SubagentError::new(id, self.message.clone());
-        error.code = Some(self.code);
-        let content = format!("Error: {}", self.message).into();
-        [TaskItem::Event(error.into()), TaskItem::Result { content, failed: true }]
-    }
+/// Returns the last event of a subagent that has failed, and the result of the call.
+fn failure(id: SubagentRunId, error: &AgentError) -> [TaskItem; 2] {
+    let mut event = SubagentError::new(id, error.message().to_owned());
+    event.code = Some(error.code().to_owned());
+    let content = format!("Error: {}", error.message()).into();
+    [TaskItem::Event(event.into()), TaskItem::Result { content, failed: true }]
 }
 
 /// Events of a subagent of the subagent keep their own id.
@@ -190,24 +174,17 @@ fn attributed(event: Event, id: &SubagentRunId) -> Event {
     }
 }
 
-#[derive(Default)]
-struct LastMessage(String);
-
-impl LastMessage {
-    fn apply(&mut self, event: &Event) {
-        if event.subagent_run_id().is_some() {
-            return;
-        }
-        match event {
-            Event::TextMessageStart(_) => self.0.clear(),
-            Event::TextMessageContent(content) => self.0.push_str(&content.delta),
-            Event::TextMessageChunk(chunk) => {
-                if chunk.message_id.is_some() {
-                    self.0.clear();
-                }
-                self.0.push_str(chunk.delta.as_deref().unwrap_or_default());
+fn read_last_message(text: &mut String, event: &Event) {
+    match event {
+        event if event.subagent_run_id().is_some() => {}
+        Event::TextMessageStart(_) => text.clear(),
+        Event::TextMessageContent(content) => text.push_str(&content.delta),
+        Event::TextMessageChunk(chunk) => {
+            if chunk.message_id.is_some() {
+                text.clear();
             }
-            _ => {}
+            text.push_str(chunk.delta.as_deref().unwrap_or_default());
         }
+        _ => {}
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct ToolMeter {
     cx: RunContext,
     tool: String,
     /// The provider's id of the call.
-    call: ToolCallId,
+    pub(super) call: ToolCallId,
     begun: Instant,
     outcome: ToolOutcome,
     pub(super) scope: TraceScope,

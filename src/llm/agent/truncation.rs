@@ -11,10 +11,15 @@ use crate::{
 
 /// The name of the event, and the member of the result.
 const TRUNCATED: &str = "truncated";
+const CUT_OFF: &str = "the answer was cut off at its limit of tokens. Make fewer or shorter calls";
 
 /// An answer that ended before the model was done.
 pub(super) struct Truncation {
-    stop: StopReason,
+    pub(super) reason: &'static str,
+    /// The code and the message of the run's error, if nothing of the answer is usable.
+    error: (&'static str, &'static str),
+    /// The reason for the model why calls are not run.
+    why_no_calls: &'static str,
     /// The last message of the answer.
     message: Option<MessageId>,
     step: u32,
@@ -26,22 +31,37 @@ pub(super) struct Truncation {
 impl Truncation {
     /// Returns `None` if the model was done.
     pub(super) fn of_answer(answer: &CompleteAnswer, step: u32) -> Option<Self> {
-        let reached_limit = match answer.stop {
+        let (reason, reached_limit, why_no_calls, error) = match answer.stop {
             StopReason::Done | StopReason::Calls => return None,
-            StopReason::Length | StopReason::ContextFull => true,
-            StopReason::Filtered | StopReason::Refused => false,
+            StopReason::Length => {
+                let message = "the model's answer reached its limit of tokens (max_tokens) before it was usable";
+                ("length", true, CUT_OFF, ("model_truncated", message))
+            }
+            StopReason::ContextFull => {
+                let message = "the conversation fills the model's context window: shorten it, or begin a new one";
+                ("context_full", true, CUT_OFF, ("context_too_long", message))
+            }
+            StopReason::Filtered => {
+                let message = "a content filter of the model's provider stopped the answer";
+                ("filtered", false, "a content filter stopped the answer", ("model_filtered", message))
+            }
+            StopReason::Refused => {
+                ("refused", false, "the answer was refused", ("model_refused", "the model refused to answer"))
+            }
         };
-        let calls = &answer.calls;
+        let calls = answer.calls();
         let is_complete = |(at, call): (usize, &ToolCall)| is_complete(call, at + 1 == calls.len());
         let message = answer.messages.iter().rev().find(|message| matches!(message, Message::Assistant(_)));
         Some(Self {
-            stop: answer.stop.clone(),
+            reason,
+            error,
+            why_no_calls,
             message: message.map(|message| message.id().clone()),
             step,
             has_text: !answer.text().trim().is_empty(),
             runs_calls: reached_limit
                 && !calls.is_empty()
-                && calls.iter().map(|call| &call.call).enumerate().all(is_complete),
+                && calls.iter().map(|(call, _)| *call).enumerate().all(is_complete),
         })
     }
 
@@ -56,43 +76,17 @@ impl Truncation {
     }
 
     pub(super) fn into_error(self) -> AgentError {
-        match self.stop {
-            StopReason::ContextFull => AgentError::new(
-                "context_too_long",
-                "the conversation fills the model's context window: shorten it, or begin a new one",
-            ),
-            StopReason::Filtered => {
-                AgentError::new("model_filtered", "a content filter of the model's provider stopped the answer")
-            }
-            StopReason::Refused => AgentError::new("model_refused", "the model refused to answer"),
-            _ => AgentError::new(
-                "model_truncated",
-                "the model's answer reached its limit of tokens (max_tokens) before it was usable",
-            ),
-        }
+        let (code, message) = self.error;
+        AgentError::new(code, message)
     }
 
     /// Returns the result of a call that is not run, for the model.
     pub(super) fn call_result(&self) -> String {
-        let why = match self.stop {
-            StopReason::Filtered => "a content filter stopped the answer",
-            StopReason::Refused => "the answer was refused",
-            _ => "the answer was cut off at its limit of tokens. Make fewer or shorter calls",
-        };
-        format!("Error: the call was not run, because {why}.")
-    }
-
-    pub(super) fn reason(&self) -> &'static str {
-        match self.stop {
-            StopReason::ContextFull => "context_full",
-            StopReason::Filtered => "filtered",
-            StopReason::Refused => "refused",
-            _ => "length",
-        }
+        format!("Error: the call was not run, because {}.", self.why_no_calls)
     }
 
     fn to_json(&self) -> Value {
-        json!({ "reason": self.reason(), "messageId": self.message, "step": self.step })
+        json!({ "reason": self.reason, "messageId": self.message, "step": self.step })
     }
 }
 

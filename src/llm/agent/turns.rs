@@ -1,6 +1,6 @@
 //! The turns of a run: first the calls that people decided about, then model and tools in turn.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use async_stream::try_stream;
 use futures::{Stream, StreamExt as _};
@@ -14,7 +14,7 @@ use super::{
     client_claims::remove_claims,
     marks::{self, EarlierTurns},
     model_chain::ModelChain,
-    plan::{PendingCall, TurnPlan},
+    plan::TurnPlan,
     review::{NextStep, Review},
     settings::Settings,
     state,
@@ -61,11 +61,11 @@ pub(super) fn turns(
         turns.steps = earlier_turns.steps;
         let mut events = Vec::new();
         loop {
-            let calls = turns.take_calls();
+            let calls = std::mem::take(&mut turns.plan.calls);
             marks::start(&cx, &calls).await;
             let mut calls = RunningCalls::start(calls, &call_context);
             while let Some(outcome) = calls.next().await {
-                let is_result = matches!(outcome, CallOutcome::Result(_));
+                let is_result = matches!(outcome, CallOutcome::Result(..));
                 for event in turns.take_outcome(outcome) {
                     yield event;
                 }
@@ -77,7 +77,7 @@ pub(super) fn turns(
             if let Some(step) = turns.step.take() {
                 yield step.finish();
             }
-            if let AfterCalls::End(last) = turns.after_calls()? {
+            if let ControlFlow::Break(last) = turns.after_calls()? {
                 if let Some(event) = last {
                     yield event;
                 }
@@ -133,13 +133,6 @@ struct RunTurns<'r> {
     may_summarise: bool,
 }
 
-/// What follows the calls of a turn.
-enum AfterCalls {
-    AskModel,
-    /// The run ends, with an event if its end is not the usual one.
-    End(Option<Event>),
-}
-
 impl<'r> RunTurns<'r> {
     fn new(
         settings: &'r Settings,
@@ -173,10 +166,6 @@ impl<'r> RunTurns<'r> {
         !self.plan.calls.is_empty() || !self.plan.interrupts.is_empty() || self.plan.awaits_application
     }
 
-    fn take_calls(&mut self) -> Vec<PendingCall> {
-        std::mem::take(&mut self.plan.calls)
-    }
-
     /// Returns the events for the client.
     fn take_outcome(&mut self, outcome: CallOutcome) -> Vec<Event> {
         match outcome {
@@ -185,24 +174,24 @@ impl<'r> RunTurns<'r> {
                 self.plan.interrupts.extend(questions);
                 Vec::new()
             }
-            CallOutcome::Result(result) => {
-                let (events, message) = result.into_events_and_message();
+            CallOutcome::Result(events, message) => {
                 self.messages.push(message);
                 events
             }
         }
     }
 
-    /// Decides whether the model is asked again, now that the calls of the turn are done.
-    fn after_calls(&mut self) -> Result<AfterCalls, AgentError> {
+    /// Decides whether the model is asked again, now that the calls of the turn are done. A break ends the run, with an event
+    /// if its end is not the usual one.
+    fn after_calls(&mut self) -> Result<ControlFlow<Option<Event>>, AgentError> {
         let plan = std::mem::take(&mut self.plan);
         if !plan.interrupts.is_empty() {
-            return Ok(AfterCalls::End(Some(emit::interrupt(self.cx, plan.interrupts))));
+            return Ok(ControlFlow::Break(Some(emit::interrupt(self.cx, plan.interrupts))));
         }
         // The application answers its calls of the turn in its next request.
         let resumes_calls = std::mem::take(&mut self.resumes_calls);
         if plan.awaits_application || resumes_calls && has_open_calls_of_application(&self.messages, self.catalog) {
-            return Ok(AfterCalls::End(None));
+            return Ok(ControlFlow::Break(None));
         }
         match std::mem::replace(&mut self.next, NextStep::AskModel) {
             NextStep::AskModel => {}
@@ -211,11 +200,11 @@ impl<'r> RunTurns<'r> {
                 self.messages.push(request);
             }
             NextStep::Finish(result) => {
-                return Ok(AfterCalls::End(result.map(|result| emit::finish(self.cx, result))));
+                return Ok(ControlFlow::Break(result.map(|result| emit::finish(self.cx, result))));
             }
             NextStep::Fail(error) => return Err(error),
         }
-        Ok(AfterCalls::AskModel)
+        Ok(ControlFlow::Continue(()))
     }
 
     fn begin_step(&mut self) -> Result<Event, AgentError> {
@@ -272,9 +261,8 @@ fn follows_user(messages: &[Message]) -> bool {
 }
 
 fn has_open_calls_of_application(messages: &[Message], catalog: &ToolCatalog) -> bool {
-    let last = messages.iter().rposition(|message| matches!(message, Message::User(_))).map_or(0, |last| last + 1);
-    let open = history::unanswered(&messages[last..]);
-    open.iter().any(|call| matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application)))
+    let open = history::open_calls(messages);
+    open.iter().any(|(call, _)| matches!(catalog.owner(&call.function.name), Some(ToolOwner::Application)))
 }
 
 fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> Result<Vec<String>, AgentError> {

@@ -86,28 +86,30 @@ pub(super) fn add_data(turns: &mut Vec<Turn>, texts: Vec<String>) {
 pub(super) fn calls<'m>(
     messages: impl Iterator<Item = &'m Message> + Clone,
 ) -> impl Iterator<Item = (&'m ToolCall, Option<&'m ToolMessage>)> {
-    let answers: HashMap<&ToolCallId, &ToolMessage> = messages
-        .clone()
-        .filter_map(|message| match message {
-            Message::Tool(tool) => Some((&tool.tool_call_id, tool)),
-            _ => None,
-        })
-        .collect();
+    let answers: HashMap<_, _> = results(messages.clone()).collect();
     let own = messages.filter(|message| message.subagent_run_id().is_none());
     own.flat_map(Message::tool_calls).map(move |call| (call, answers.get(&call.id).copied()))
 }
 
-pub(super) fn unanswered(messages: &[Message]) -> Vec<&ToolCall> {
-    calls(messages.iter()).filter(|(_, answer)| answer.is_none()).map(|(call, _)| call).collect()
+/// Returns the calls of messages, each with the message that it is in.
+pub(super) fn calls_of(messages: &[Message]) -> impl Iterator<Item = (&ToolCall, &MessageId)> {
+    let own = messages.iter().filter(|message| message.subagent_run_id().is_none());
+    own.flat_map(|message| message.tool_calls().iter().map(|call| (call, message.id())))
 }
 
 /// Returns the calls without an answer after the last message of a user, each with the message that it is in.
 pub(super) fn open_calls(messages: &[Message]) -> Vec<(&ToolCall, &MessageId)> {
     let last = messages.iter().rposition(|message| matches!(message, Message::User(_))).map_or(0, |last| last + 1);
-    let open: HashSet<&ToolCallId> = unanswered(&messages[last..]).into_iter().map(|call| &call.id).collect();
-    let own = messages[last..].iter().filter(|message| message.subagent_run_id().is_none());
-    let calls = own.flat_map(|message| message.tool_calls().iter().map(|call| (call, message.id())));
-    calls.filter(|(call, _)| open.contains(&call.id)).collect()
+    let messages = &messages[last..];
+    let answered: HashSet<_> = results(messages.iter()).map(|(call, _)| call).collect();
+    calls_of(messages).filter(|(call, _)| !answered.contains(&call.id)).collect()
+}
+
+fn results<'m>(messages: impl Iterator<Item = &'m Message>) -> impl Iterator<Item = (&'m ToolCallId, &'m ToolMessage)> {
+    messages.filter_map(|message| match message {
+        Message::Tool(tool) => Some((&tool.tool_call_id, tool)),
+        _ => None,
+    })
 }
 
 /// Subagents' calls included.
@@ -155,11 +157,7 @@ struct ToolResults<'m>(HashMap<&'m ToolCallId, (&'m ToolMessage, bool)>);
 
 impl<'m> ToolResults<'m> {
     fn collect(messages: &[&'m Message]) -> Self {
-        let tools = messages.iter().filter_map(|message| match message {
-            Message::Tool(tool) => Some((&tool.tool_call_id, (tool, false))),
-            _ => None,
-        });
-        Self(tools.collect())
+        Self(results(messages.iter().copied()).map(|(call, tool)| (call, (tool, false))).collect())
     }
 
     /// A person may have edited the call's arguments.

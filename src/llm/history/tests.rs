@@ -117,7 +117,7 @@ fn a_call_without_a_result_gets_one() {
     ]));
     let Turn::ToolResults(results) = &turns(&history)[1] else { panic!() };
     assert_eq!(results[0], result("1", "f", UNANSWERED, true));
-    assert_eq!(unanswered(&history).iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["1"]);
+    assert_eq!(open_calls(&history[..2]).iter().map(|(call, _)| call.id.as_str()).collect::<Vec<_>>(), ["1"]);
 }
 
 #[test]
