@@ -8,7 +8,7 @@ use syn::{Item, Visibility};
 use super::syntax::modules;
 
 /// Names that several modules may have, and why.
-const REPEATED: &[(&str, &str)] = &[("NamelessFile", "one for Linux and one for other systems")];
+const REPEATED: &[(&str, &str)] = &[];
 
 #[test]
 fn names_of_types_are_unique_in_the_crate() {

@@ -31,7 +31,7 @@ impl SandboxWorkspaces {
 impl ThreadData for SandboxWorkspaces {
     async fn thread_deleted(&self, key: &ThreadKey) {
         let principal = (&*key.owner != ThreadKey::ANONYMOUS).then(|| key.owner.to_string());
-        self.remove(WorkspaceOwner::new(principal, key.id.clone())).await;
+        self.remove(WorkspaceOwner { principal, thread: key.id.clone() }).await;
     }
 
     async fn threads_swept(&self, store: &dyn Store) {

@@ -5,21 +5,15 @@
 //! the next call of the conversation. Files are read and written by processes in the sandbox, so a link out of the
 //! workspace leads nowhere. Dropping the future of a call kills its processes. Without isolation there are no tools.
 
-mod cgroup;
-mod isolation;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod linux;
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[path = "unsupported.rs"]
+mod linux;
 mod options;
-mod probe;
-mod process;
-mod procfs;
-mod removal;
-mod runner;
-mod seccomp;
-mod tools;
-mod usage;
-mod walk;
-mod workspace;
+mod owner;
 
 #[cfg(test)]
 pub(crate) use self::options::TOOL_NAMES;
-pub(crate) use self::workspace::WorkspaceOwner;
-pub use self::{options::SandboxOptions, runner::Sandbox};
+pub(crate) use self::owner::WorkspaceOwner;
+pub use self::{linux::Sandbox, options::SandboxOptions};

@@ -6,8 +6,8 @@ use futures::future::{BoxFuture, FutureExt as _};
 use serde_json::{Value, json};
 
 use super::{
+    Growth, Sandbox,
     process::{CommandEnd, CommandOutput},
-    runner::{Growth, Sandbox},
     usage::ExceededLimit,
 };
 use crate::{
@@ -144,31 +144,19 @@ fn specs() -> [(ToolSpec, Command); 5] {
         json!({ "command": { "type": "string", "minLength": 1, "maxLength": 100_000 } }),
         &["command"],
     );
-    let read_file = spec(
-        "read_file",
-        "Reads a text file of the workspace folder.",
-        json!({ "path": path("The file, relative to the workspace.") }),
-        &["path"],
-    );
-    let write_file = spec(
-        "write_file",
-        "Writes a text file into the workspace folder, with the folders that it is in, in place of one of the \
-         same name.",
-        json!({ "path": path("The file, relative to the workspace."), "content": { "type": "string" } }),
-        &["path", "content"],
-    );
-    let list_files = spec(
-        "list_files",
-        "Lists the files below a folder of the workspace, with their sizes.",
-        json!({ "path": path("The folder, relative to the workspace; the workspace itself if left out.") }),
-        &[],
-    );
-    let remove_files = spec(
-        "remove_files",
-        "Removes a file, or a folder with all that is in it. Works in a full workspace, too.",
-        json!({ "path": path("The file or folder, relative to the workspace; `.` removes all files.") }),
-        &["path"],
-    );
+    let file = path("The file, relative to the workspace.");
+    let description = "Reads a text file of the workspace folder.";
+    let read_file = spec("read_file", description, json!({ "path": file }), &["path"]);
+    let description = "Writes a text file into the workspace folder, with the folders that it is in, in place of one of \
+                       the same name.";
+    let content = json!({ "path": file, "content": { "type": "string" } });
+    let write_file = spec("write_file", description, content, &["path", "content"]);
+    let folder = path("The folder, relative to the workspace; the workspace itself if left out.");
+    let description = "Lists the files below a folder of the workspace, with their sizes.";
+    let list_files = spec("list_files", description, json!({ "path": folder }), &[]);
+    let either = path("The file or folder, relative to the workspace; `.` removes all files.");
+    let description = "Removes a file, or a folder with all that is in it. Works in a full workspace, too.";
+    let remove_files = spec("remove_files", description, json!({ "path": either }), &["path"]);
     [
         (run_command, |sandbox, arguments, cx| sandbox.run_command(arguments, cx).boxed()),
         (read_file, |sandbox, arguments, cx| sandbox.read_file(arguments, cx).boxed()),
@@ -253,7 +241,7 @@ mod tests {
 
     #[test]
     fn schemas_are_valid_and_names_are_those_of_the_options() {
-        for ((spec, _), name) in specs().into_iter().zip(crate::tools::sandbox::options::TOOL_NAMES) {
+        for ((spec, _), name) in specs().into_iter().zip(crate::tools::sandbox::TOOL_NAMES) {
             assert_eq!(spec.name, name);
             crate::tools::Validator::new(&spec.parameters).unwrap();
         }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use super::{
+    super::SandboxOptions,
     cgroup::Cgroups,
     isolation::{IsolatedCommand, Isolation},
-    options::SandboxOptions,
     procfs,
     seccomp::NamelessFile,
     workspace::Workspace,

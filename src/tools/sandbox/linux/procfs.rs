@@ -55,7 +55,6 @@ impl OpenFiles {
         Ok(())
     }
 
-    #[cfg(target_os = "linux")]
     fn add(&mut self, descriptor: &Path, seen: &mut HashSet<(u64, u64)>) {
         use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
         // It was closed meanwhile if this fails.
@@ -68,14 +67,10 @@ impl OpenFiles {
             }
         }
     }
-
-    #[cfg(not(target_os = "linux"))]
-    fn add(&mut self, _: &Path, _: &mut HashSet<(u64, u64)>) {}
 }
 
 /// Returns the device number of all files that `memfd_create` makes. They are memory, which the cgroup bounds; without one
 /// commands cannot make them.
-#[cfg(target_os = "linux")]
 fn memory_file_device() -> Option<u64> {
     use std::sync::OnceLock;
 
@@ -133,7 +128,6 @@ mod tests {
         assert_eq!(usage_of_tree(u32::MAX), ProcessUsage::default());
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn unlinked_files_count_and_files_in_memory_do_not() {
         use std::{io::Write as _, os::fd::AsRawFd as _};

@@ -1,17 +1,28 @@
-//! Runs commands, each in a sandbox of its own.
+//! The sandbox of Linux: bubblewrap, cgroups and a filter of system calls.
+
+mod cgroup;
+mod isolation;
+mod probe;
+mod process;
+mod procfs;
+mod removal;
+mod seccomp;
+mod tools;
+mod usage;
+mod walk;
+mod workspace;
 
 use std::{io, path::PathBuf, sync::Arc};
 
 use tokio::task::spawn_blocking;
 
-use super::{
-    isolation::{self, IsolatedCommand, Isolation},
-    options::SandboxOptions,
-    probe,
-    process::{self, CommandOutput, SandboxJob},
-    usage::{self, ExceededLimit},
-    workspace::{WorkspaceOwner, Workspaces},
+use self::{
+    isolation::{IsolatedCommand, Isolation},
+    process::CommandOutput,
+    usage::ExceededLimit,
+    workspace::Workspaces,
 };
+use super::{SandboxOptions, WorkspaceOwner};
 use crate::{
     base::fair_share::FairShare,
     tools::{ToolContext, ToolError},
@@ -20,7 +31,7 @@ use crate::{
 /// Runs commands, each in a sandbox of its own.
 #[derive(Debug)]
 pub struct Sandbox {
-    pub(super) options: SandboxOptions,
+    options: SandboxOptions,
     isolation: Isolation,
     workspaces: Arc<Workspaces>,
     /// A place for each command that may run. The owner is a principal, or `None` without authentication.
@@ -29,7 +40,7 @@ pub struct Sandbox {
 
 /// Whether a command may add files to its workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Growth {
+enum Growth {
     Allowed,
     /// The command runs in a full workspace as well.
     None,
@@ -90,14 +101,16 @@ impl Sandbox {
         spawn_blocking(move || workspaces.remove(&owner)).await.map_err(io::Error::other)?
     }
 
-    pub(super) async fn run(
+    async fn run(
         &self,
         words: &[&str],
         input: Option<String>,
         growth: Growth,
         cx: &ToolContext,
     ) -> Result<CommandOutput, ToolError> {
-        let (workspaces, owner) = (self.workspaces.clone(), WorkspaceOwner::of(cx));
+        let principal = cx.principal().map(|principal| principal.id().to_owned());
+        let (workspaces, owner) =
+            (self.workspaces.clone(), WorkspaceOwner { principal, thread: cx.thread_id().clone() });
         let max = self.options.max_commands;
         let share = if owner.principal.is_some() { max.div_ceil(2) } else { max };
         let _place = self.places.take(&owner.principal, share).await;
@@ -115,8 +128,7 @@ impl Sandbox {
         // The file is open until the command has ended.
         let (process, _arguments) = self.isolation.launch(&command, &self.options).map_err(sandbox_error)?;
         let growing = (growth == Growth::Allowed).then_some(&*workspace.path);
-        let job = SandboxJob { process, input, watched_workspace: growing, cgroup: cgroup.as_ref() };
-        process::run(job, &self.options).await.map_err(sandbox_error)
+        process::run(process, input, growing, cgroup.as_ref(), &self.options).await.map_err(sandbox_error)
     }
 
     fn refusal(&self, limit: ExceededLimit) -> ToolError {

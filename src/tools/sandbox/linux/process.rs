@@ -14,21 +14,13 @@ use tokio::{
 };
 
 use super::{
+    super::SandboxOptions,
     cgroup::CommandCgroup,
-    options::SandboxOptions,
-    usage::{self, ExceededLimit, Watched},
+    usage::{self, ExceededLimit},
 };
 use crate::base::units;
 
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-
-pub(super) struct SandboxJob<'a> {
-    pub(super) process: std::process::Command,
-    pub(super) input: Option<String>,
-    /// The workspace that ends the command when it is full.
-    pub(super) watched_workspace: Option<&'a Path>,
-    pub(super) cgroup: Option<&'a CommandCgroup>,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommandEnd {
@@ -45,11 +37,17 @@ pub(super) struct CommandOutput {
     pub(super) truncated: bool,
 }
 
-/// Runs a command. Dropping the future kills all processes in its sandbox.
-pub(super) async fn run(job: SandboxJob<'_>, options: &SandboxOptions) -> io::Result<CommandOutput> {
+/// Runs a command. A full `growing` workspace ends it. Dropping the future kills all processes in its sandbox.
+pub(super) async fn run(
+    process: std::process::Command,
+    input: Option<String>,
+    growing: Option<&Path>,
+    cgroup: Option<&CommandCgroup>,
+    options: &SandboxOptions,
+) -> io::Result<CommandOutput> {
     let deadline = units::deadline(Instant::now(), options.timeout);
-    let mut process = Command::from(job.process);
-    process.stdin(if job.input.is_some() { Stdio::piped() } else { Stdio::null() });
+    let mut process = Command::from(process);
+    process.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     process.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = process.spawn()?;
     let (mut stdout, mut stderr) = (Capture::new(options.max_output_bytes), Capture::new(options.max_output_bytes));
@@ -57,12 +55,11 @@ pub(super) async fn run(job: SandboxJob<'_>, options: &SandboxOptions) -> io::Re
     let id = child.id();
     let end = {
         let pipes = async {
-            tokio::join!(write_input(stdin, job.input), stdout.read(out), stderr.read(err));
+            tokio::join!(write_input(stdin, input), stdout.read(out), stderr.read(err));
         };
         let mut pipes = std::pin::pin!(pipes);
         let mut are_pipes_open = true;
-        let watched = Watched { id, workspace: job.watched_workspace, memory: job.cgroup.is_none() };
-        let mut exceeded = std::pin::pin!(usage::exceeded(watched, options));
+        let mut exceeded = std::pin::pin!(usage::exceeded(id, growing, cgroup, options));
         let end = loop {
             tokio::select! {
                 () = &mut pipes, if are_pipes_open => are_pipes_open = false,
@@ -79,7 +76,7 @@ pub(super) async fn run(job: SandboxJob<'_>, options: &SandboxOptions) -> io::Re
             let _ = tokio::time::timeout(DRAIN_TIMEOUT, pipes).await;
         }
         match end {
-            CommandEnd::Exited(_) if job.cgroup.is_some_and(CommandCgroup::is_out_of_memory) => {
+            CommandEnd::Exited(_) if cgroup.is_some_and(CommandCgroup::is_out_of_memory) => {
                 CommandEnd::Exceeded(ExceededLimit::Memory)
             }
             end => end,

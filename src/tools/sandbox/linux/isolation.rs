@@ -14,8 +14,8 @@ use std::{
 };
 
 use super::{
+    super::SandboxOptions,
     cgroup::{Cgroups, CommandCgroup},
-    options::SandboxOptions,
     seccomp::{MemoryBound, NamelessFile},
     workspace::{Workspace, WorkspaceUser},
 };
@@ -193,15 +193,9 @@ fn in_path(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-#[cfg(unix)]
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
-}
-
-#[cfg(not(unix))]
-fn is_root() -> bool {
-    false
 }
 
 #[cfg(test)]

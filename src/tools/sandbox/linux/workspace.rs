@@ -8,17 +8,17 @@ use std::{
     ffi::OsStr,
     fs, io,
     io::Write as _,
+    os::unix::fs::{PermissionsExt as _, lchown},
     path::{Path, PathBuf},
     sync::{Arc, Weak},
     time::Duration,
 };
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::removal::remove_folder;
-use crate::{agent::Principal, protocol::ThreadId, tools::ToolContext};
+use super::{super::WorkspaceOwner, removal::remove_folder};
+use crate::base::private_file::create_private_folder;
 
 /// The first of 2^24 user ids that commands run as if this server is root. No system uses them: systemd's
 /// `UIDS-GIDS.md` lists the range as unused.
@@ -50,27 +50,6 @@ pub(super) enum WorkspaceUser {
     Server,
     /// A user of the workspace's own.
     Own,
-}
-
-/// The conversation of a workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub(crate) struct WorkspaceOwner {
-    /// The id of the principal; `None` on a server without authentication.
-    pub principal: Option<String>,
-    /// The thread's id.
-    pub thread: ThreadId,
-}
-
-impl WorkspaceOwner {
-    /// The conversation with this id of a principal.
-    pub(crate) fn new(principal: Option<String>, thread: ThreadId) -> Self {
-        Self { principal, thread }
-    }
-
-    pub(super) fn of(cx: &ToolContext) -> Self {
-        Self::new(cx.principal().map(|principal| Principal::id(principal).to_owned()), cx.thread_id().clone())
-    }
 }
 
 impl Workspaces {
@@ -178,10 +157,10 @@ impl Workspace {
 
     fn prepare(&self, user: WorkspaceUser) -> io::Result<()> {
         // The last command can have taken the permissions away.
-        make_private(&self.path)?;
+        fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700))?;
         match user {
             WorkspaceUser::Server => Ok(()),
-            WorkspaceUser::Own => set_owner(&self.path, self.user_id),
+            WorkspaceUser::Own => lchown(&self.path, Some(self.user_id), Some(self.user_id)),
         }
     }
 
@@ -239,37 +218,6 @@ fn user_id(path: &Path) -> u32 {
     hash.iter().take(3).fold(0, |number, byte| number << 8 | u32::from(*byte)) + FIRST_USER_ID
 }
 
-#[cfg(unix)]
-fn create_private_folder(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-#[cfg(not(unix))]
-fn create_private_folder(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)
-}
-
-#[cfg(unix)]
-fn make_private(path: &Path) -> io::Result<()> {
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))
-}
-
-#[cfg(not(unix))]
-fn make_private(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(unix)]
-fn set_owner(path: &Path, user: u32) -> io::Result<()> {
-    std::os::unix::fs::lchown(path, Some(user), Some(user))
-}
-
-#[cfg(not(unix))]
-fn set_owner(_: &Path, _: u32) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,7 +225,7 @@ mod tests {
     #[test]
     fn each_conversation_of_each_principal_has_its_own_workspace() {
         let of = |principal: Option<&str>, thread: &str| {
-            folder_name(&WorkspaceOwner::new(principal.map(str::to_owned), thread.into()))
+            folder_name(&WorkspaceOwner { principal: principal.map(str::to_owned), thread: thread.into() })
         };
         let all = [
             of(None, "a"),
@@ -302,7 +250,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let workspaces = Workspaces::new(&folder.path().join("workspaces")).unwrap();
         assert_eq!(workspaces.owners().unwrap(), []);
-        let owner = |thread: &str| WorkspaceOwner::new(Some("key:web".to_owned()), thread.into());
+        let owner = |thread: &str| WorkspaceOwner { principal: Some("key:web".to_owned()), thread: thread.into() };
         for thread in ["a", "b"] {
             let workspace = workspaces.open(&owner(thread), WorkspaceUser::Server).unwrap();
             fs::write(workspace.path.join("file"), thread).unwrap();
@@ -326,12 +274,12 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_workspace_whose_record_cannot_be_read_stays() {
         let folder = tempfile::tempdir().unwrap();
         let workspaces = Workspaces::new(folder.path()).unwrap();
-        let workspace = workspaces.open(&WorkspaceOwner::new(None, "a".into()), WorkspaceUser::Server).unwrap();
+        let workspace =
+            workspaces.open(&WorkspaceOwner { principal: None, thread: "a".into() }, WorkspaceUser::Server).unwrap();
         let path = workspace.path.to_owned();
         drop(workspace);
         // Reading a link to itself fails, also for root.
@@ -346,7 +294,7 @@ mod tests {
     fn an_invalid_record_is_removed_with_its_folder_once_no_command_runs_in_it() {
         let folder = tempfile::tempdir().unwrap();
         let workspaces = Workspaces::new(folder.path()).unwrap();
-        let owner = WorkspaceOwner::new(None, "a".into());
+        let owner = WorkspaceOwner { principal: None, thread: "a".into() };
         let workspace = workspaces.open(&owner, WorkspaceUser::Server).unwrap();
         let path = workspace.path.to_owned();
         fs::write(path.with_extension("json"), "{").unwrap();

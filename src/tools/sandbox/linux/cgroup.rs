@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::options::SandboxOptions;
+use super::super::SandboxOptions;
 
 const SERVER_GROUP: &str = "agui-server";
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];

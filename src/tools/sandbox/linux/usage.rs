@@ -7,7 +7,8 @@ use std::{path::Path, time::Duration};
 use tokio::{task::spawn_blocking, time::Instant};
 
 use super::{
-    options::SandboxOptions,
+    super::SandboxOptions,
+    cgroup::CommandCgroup,
     procfs::{ProcessUsage, usage_of_tree},
     walk,
 };
@@ -24,26 +25,21 @@ pub(super) enum ExceededLimit {
     Disk,
 }
 
-/// What is watched of a command.
-pub(super) struct Watched<'a> {
-    /// The process id of its bubblewrap.
-    pub(super) id: Option<u32>,
-    /// `None` if it cannot grow.
-    pub(super) workspace: Option<&'a Path>,
-    /// False if a cgroup bounds it.
-    pub(super) memory: bool,
-}
-
-/// Completes when a command exceeds a limit.
-pub(super) async fn exceeded(watched: Watched<'_>, options: &SandboxOptions) -> ExceededLimit {
-    let Watched { id, workspace, memory } = watched;
+/// Completes when a command exceeds a limit. `id` is the process id of its bubblewrap. A workspace that cannot grow is
+/// `None`. A cgroup bounds the memory itself.
+pub(super) async fn exceeded(
+    id: Option<u32>,
+    workspace: Option<&Path>,
+    cgroup: Option<&CommandCgroup>,
+    options: &SandboxOptions,
+) -> ExceededLimit {
     let mut pause = POLL_INTERVAL;
     loop {
         tokio::time::sleep(pause).await;
         let begin = Instant::now();
         let usage = spawn_blocking(move || id.map_or_else(ProcessUsage::default, usage_of_tree));
         let usage = usage.await.unwrap_or_default();
-        if memory && usage.memory > options.memory_bytes {
+        if cgroup.is_none() && usage.memory > options.memory_bytes {
             return ExceededLimit::Memory;
         }
         if let Some(workspace) = workspace
