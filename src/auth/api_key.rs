@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use futures::future::{BoxFuture, FutureExt as _, ready};
+use async_trait::async_trait;
 use http::request::Parts;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -87,11 +87,10 @@ impl From<ApiKeys> for Authenticator {
     }
 }
 
+#[async_trait]
 impl Authenticate for ApiKeys {
-    fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>> {
-        let found = bearer_token(&request.headers)
-            .and_then(|secret| self.principal(secret).cloned().ok_or(AuthError::UnknownKey));
-        ready(found).boxed()
+    async fn authenticate(&self, request: &Parts) -> Result<Principal, AuthError> {
+        self.principal(bearer_token(&request.headers)?).cloned().ok_or(AuthError::UnknownKey)
     }
 
     fn name(&self) -> &'static str {

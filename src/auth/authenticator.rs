@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use futures::future::{BoxFuture, FutureExt as _};
+use async_trait::async_trait;
 use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
 
 use super::{AuthError, Principal, principal::is_valid_name};
@@ -44,7 +44,10 @@ impl Authenticator {
 
     /// Takes the [`Principal`] from the request's extensions. Requests without one are answered with 401.
     pub fn from_extension() -> Self {
-        Self::new(FromExtension)
+        Self::from_fn(|request: Parts| async move {
+            let principal = request.extensions.get::<Principal>().cloned();
+            principal.ok_or(AuthError::refused("the request is not authenticated"))
+        })
     }
 
     /// True if all requests are accepted, without a principal.
@@ -89,8 +92,9 @@ impl fmt::Debug for Authenticator {
     }
 }
 
+#[async_trait]
 pub(super) trait Authenticate: Send + Sync {
-    fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>>;
+    async fn authenticate(&self, request: &Parts) -> Result<Principal, AuthError>;
 
     /// The name of the method, as `[auth] mode` has it.
     fn name(&self) -> &'static str {
@@ -119,31 +123,18 @@ pub(super) fn bearer_token(headers: &HeaderMap) -> Result<&[u8], AuthError> {
 
 struct FromFn<F>(F);
 
+#[async_trait]
 impl<F, Fut> Authenticate for FromFn<F>
 where
     F: Fn(Parts) -> Fut + Send + Sync,
     Fut: Future<Output = Result<Principal, AuthError>> + Send + 'static,
 {
-    fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>> {
-        let answer = (self.0)(request.clone());
-        async move { with_valid_name(answer.await?) }.boxed()
-    }
-}
-
-struct FromExtension;
-
-impl Authenticate for FromExtension {
-    fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>> {
-        let found = request.extensions.get::<Principal>().cloned();
-        let found = found.ok_or(AuthError::refused("the request is not authenticated"));
-        std::future::ready(found.and_then(with_valid_name)).boxed()
-    }
-}
-
-fn with_valid_name(principal: Principal) -> Result<Principal, AuthError> {
-    match is_valid_name(principal.name()) {
-        true => Ok(principal),
-        false => Err(AuthError::failed("the principal's name is not 1 to 256 bytes without control characters")),
+    async fn authenticate(&self, request: &Parts) -> Result<Principal, AuthError> {
+        let principal = (self.0)(request.clone()).await?;
+        match is_valid_name(principal.name()) {
+            true => Ok(principal),
+            false => Err(AuthError::failed("the principal's name is not 1 to 256 bytes without control characters")),
+        }
     }
 }
 

@@ -63,16 +63,11 @@ struct JwksCache {
 
 #[derive(Default)]
 struct JwksState {
-    keys: Arc<[CachedKey]>,
+    keys: Arc<[NamedKey]>,
     fetched_at: Option<Instant>,
     /// The time at which the last fetch began or ended.
     tried_at: Option<Instant>,
     is_fetching: bool,
-}
-
-struct CachedKey {
-    kid: Option<String>,
-    key: Arc<VerifyingKey>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -100,11 +95,7 @@ impl Jwks {
         Ok(Self(Arc::new(JwksCache { client, url: url.to_owned(), algorithms, options, state })))
     }
 
-    pub(super) async fn find(
-        &self,
-        kid: Option<&str>,
-        algorithm: JwtAlgorithm,
-    ) -> Result<Arc<VerifyingKey>, AuthError> {
+    pub(super) async fn find(&self, kid: Option<&str>, algorithm: JwtAlgorithm) -> Result<VerifyingKey, AuthError> {
         let found = choose(self.0.state.borrow().usable_keys(&self.0.options), kid, algorithm);
         match found {
             Ok(key) => {
@@ -146,7 +137,7 @@ impl Jwks {
 }
 
 impl JwksState {
-    fn usable_keys(&self, options: &JwksOptions) -> &[CachedKey] {
+    fn usable_keys(&self, options: &JwksOptions) -> &[NamedKey] {
         let is_usable = self.fetched_at.is_some_and(|at| at.elapsed() < options.max_age);
         if is_usable { &self.keys } else { &[] }
     }
@@ -191,7 +182,7 @@ impl Drop for Fetch {
 }
 
 impl JwksCache {
-    async fn fetch_keys(&self) -> Result<Vec<CachedKey>, FetchError> {
+    async fn fetch_keys(&self) -> Result<Vec<NamedKey>, FetchError> {
         let request = self.client.get(&self.url).header(header::ACCEPT, "application/json");
         let response = request.send().await.map_err(reqwest::Error::without_url)?;
         if response.status() != StatusCode::OK {
@@ -203,7 +194,7 @@ impl JwksCache {
     }
 }
 
-fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<CachedKey>, serde_json::Error> {
+fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<NamedKey>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Set {
         keys: Vec<Value>,
@@ -211,11 +202,11 @@ fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<CachedKey>, serd
     let set: Set = serde_json::from_slice(body)?;
     let usable = set.keys.iter().take(MAX_KEYS).filter_map(NamedKey::from_jwk);
     let accepted = usable.filter(|named| algorithms.contains(&named.key.algorithm));
-    Ok(accepted.map(|named| CachedKey { kid: named.kid, key: Arc::new(named.key) }).collect())
+    Ok(accepted.collect())
 }
 
 /// Without an id, returns the only key for the algorithm. Keys for different algorithms may share an id.
-fn choose(keys: &[CachedKey], kid: Option<&str>, algorithm: JwtAlgorithm) -> Result<Arc<VerifyingKey>, TokenError> {
+fn choose(keys: &[NamedKey], kid: Option<&str>, algorithm: JwtAlgorithm) -> Result<VerifyingKey, TokenError> {
     let named = || keys.iter().filter(|named| kid.is_none() || named.kid.as_deref() == kid);
     let mut fitting = named().filter(|named| named.key.algorithm == algorithm);
     match (fitting.next(), fitting.next()) {
@@ -243,7 +234,7 @@ mod tests {
         json!({ "kty": "EC", "kid": kid, "crv": "P-256", "x": point, "y": point })
     }
 
-    fn set(keys: Vec<Value>) -> Vec<CachedKey> {
+    fn set(keys: Vec<Value>) -> Vec<NamedKey> {
         read(json!({ "keys": keys }).to_string().as_bytes(), &BOTH).unwrap()
     }
 

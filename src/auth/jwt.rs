@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use futures::future::{BoxFuture, FutureExt as _};
+use async_trait::async_trait;
 use http::request::Parts;
 use jsonwebtoken::{Validation, decode, decode_header, errors::ErrorKind};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -73,7 +73,7 @@ struct TokenRules {
 }
 
 enum Keys {
-    One(Arc<VerifyingKey>),
+    One(VerifyingKey),
     Set(Jwks),
 }
 
@@ -123,7 +123,7 @@ impl Jwt {
 
     fn with_key(key: VerifyingKey, options: JwtOptions) -> Self {
         let algorithm = key.algorithm;
-        Self::new(Keys::One(Arc::new(key)), &[algorithm], options)
+        Self::new(Keys::One(key), &[algorithm], options)
     }
 
     fn new(keys: Keys, algorithms: &[JwtAlgorithm], options: JwtOptions) -> Self {
@@ -184,9 +184,10 @@ impl From<Jwt> for Authenticator {
     }
 }
 
+#[async_trait]
 impl Authenticate for Jwt {
-    fn authenticate<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Result<Principal, AuthError>> {
-        async { self.principal(bearer_token(&request.headers)?).await }.boxed()
+    async fn authenticate(&self, request: &Parts) -> Result<Principal, AuthError> {
+        self.principal(bearer_token(&request.headers)?).await
     }
 
     fn name(&self) -> &'static str {

@@ -20,12 +20,8 @@ const EC: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 
 pub(super) fn algorithm_of(algorithm: Algorithm) -> Option<JwtAlgorithm> {
-    match algorithm {
-        Algorithm::HS256 => Some(JwtAlgorithm::Hs256),
-        Algorithm::RS256 => Some(JwtAlgorithm::Rs256),
-        Algorithm::ES256 => Some(JwtAlgorithm::Es256),
-        _ => None,
-    }
+    let known = [JwtAlgorithm::Hs256, JwtAlgorithm::Rs256, JwtAlgorithm::Es256];
+    known.into_iter().find(|known| Algorithm::from(*known) == algorithm)
 }
 
 impl From<JwtAlgorithm> for Algorithm {
@@ -38,6 +34,7 @@ impl From<JwtAlgorithm> for Algorithm {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct VerifyingKey {
     pub(super) algorithm: JwtAlgorithm,
     pub(super) decoding: DecodingKey,
