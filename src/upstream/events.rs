@@ -5,20 +5,19 @@
 //! so a comment or half an event also counts as activity.
 
 use std::{
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, ready},
     time::Duration,
 };
 
+use async_stream::try_stream;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, future, stream::BoxStream};
 use reqwest::Response;
 use sse_stream::{Sse, SseByteStream};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     bare_errors::BareErrors,
@@ -112,19 +111,8 @@ fn parse_raw(
     bytes: BoxStream<'static, Result<Bytes, BodyError>>,
     limits: StreamLimits,
 ) -> impl Stream<Item = Result<Sse, StreamError>> + Send + 'static {
-    let silence = Box::pin(sleep(limits.idle_timeout));
     let is_over = Arc::new(AtomicBool::new(false));
-    let limited = LimitedBytes {
-        bytes,
-        length: EventLength::default(),
-        limits,
-        silence,
-        waiting: false,
-        is_too_long: false,
-        ended: false,
-        is_over: is_over.clone(),
-    };
-    SseByteStream::new(limited).map(move |event| {
+    SseByteStream::new(limited(bytes, limits, is_over.clone())).map(move |event| {
         event.map_err(|error| match error {
             sse_stream::Error::Body(fault) => match fault.downcast::<StreamError>() {
                 Ok(fault) => *fault,
@@ -136,61 +124,32 @@ fn parse_raw(
     })
 }
 
-/// The bytes of a stream, within the limits. An event that the end of the stream cuts off gets an end, because some
-/// servers leave out the last empty line.
-struct LimitedBytes {
-    bytes: BoxStream<'static, Result<Bytes, BodyError>>,
-    length: EventLength,
-    limits: StreamLimits,
-    silence: Pin<Box<Sleep>>,
-    /// `true` if `silence` runs. It starts when the reader begins to wait: a slow reader is not the server's silence.
-    waiting: bool,
-    /// `true` if an event exceeds the limit. The bytes before the limit were passed on.
-    is_too_long: bool,
-    ended: bool,
-    /// Tells the reader of the parsed events that the bytes have ended.
+/// Returns the bytes of a stream, within the limits, and notes their end in `is_over`. An event that the end of the stream
+/// cuts off gets an end, because some servers leave out the last empty line.
+fn limited(
+    mut bytes: BoxStream<'static, Result<Bytes, BodyError>>,
+    StreamLimits { max_event_bytes, idle_timeout }: StreamLimits,
     is_over: Arc<AtomicBool>,
-}
-
-impl Stream for LimitedBytes {
-    type Item = Result<Bytes, StreamError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        if this.ended {
-            return Poll::Ready(None);
+) -> impl Stream<Item = Result<Bytes, StreamError>> + Send + 'static {
+    try_stream! {
+        let mut length = EventLength::default();
+        loop {
+            // The silence begins when the reader waits: a slow reader is not the server's silence.
+            let next = timeout_at(deadline(Instant::now(), idle_timeout), bytes.next()).await;
+            let next = next.map_err(|_| StreamError::Silent(idle_timeout))?;
+            let Some(mut piece) = next.transpose().map_err(StreamError::Broken)? else { break };
+            let within = length.read(&piece, max_event_bytes);
+            // The events before the one that is too long are read, wherever the pieces end.
+            piece.truncate(within.unwrap_or(piece.len()));
+            yield piece;
+            if within.is_some() {
+                Err::<(), _>(StreamError::TooLong(max_event_bytes))?;
+            }
         }
-        if this.is_too_long {
-            this.ended = true;
-            return Poll::Ready(Some(Err(StreamError::TooLong(this.limits.max_event_bytes))));
+        is_over.store(true, Ordering::Relaxed);
+        if let Some(ending) = length.ending() {
+            yield ending;
         }
-        let fault = match this.bytes.poll_next_unpin(cx) {
-            Poll::Ready(Some(Ok(mut piece))) => {
-                this.waiting = false;
-                let limit = this.limits.max_event_bytes;
-                let Some(within) = this.length.read(&piece, limit) else { return Poll::Ready(Some(Ok(piece))) };
-                // The events before the one that is too long are read, wherever the pieces end.
-                piece.truncate(within);
-                this.is_too_long = true;
-                return Poll::Ready(Some(Ok(piece)));
-            }
-            Poll::Ready(Some(Err(error))) => StreamError::Broken(error),
-            Poll::Ready(None) => {
-                this.ended = true;
-                this.is_over.store(true, Ordering::Relaxed);
-                return Poll::Ready(this.length.ending().map(Ok));
-            }
-            Poll::Pending => {
-                if !this.waiting {
-                    this.waiting = true;
-                    this.silence.as_mut().reset(deadline(Instant::now(), this.limits.idle_timeout));
-                }
-                ready!(this.silence.as_mut().poll(cx));
-                StreamError::Silent(this.limits.idle_timeout)
-            }
-        };
-        this.ended = true;
-        Poll::Ready(Some(Err(fault)))
     }
 }
 
