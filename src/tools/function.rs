@@ -73,6 +73,7 @@ pub struct FnTool {
     spec: ToolSpec,
     approval: ApprovalRule,
     repeat: Repeat,
+    metric_name: Option<String>,
     call: Box<dyn Fn(JsonObject, ToolContext) -> ToolFuture + Send + Sync>,
 }
 
@@ -88,7 +89,8 @@ impl FnTool {
             let future = function(arguments, cx);
             Box::pin(async move { future.await.into_tool_result() })
         };
-        Self { spec, approval: ApprovalRule::Never, repeat: Repeat::Never, call: Box::new(call) }
+        let (approval, repeat) = (ApprovalRule::Never, Repeat::Never);
+        Self { spec, approval, repeat, metric_name: None, call: Box::new(call) }
     }
 
     /// Sets when a person has to agree to a call; never by default.
@@ -102,12 +104,22 @@ impl FnTool {
         self.repeat = repeat;
         self
     }
+
+    /// Sets the name under which metrics count calls; that of the tool by default.
+    pub(super) fn counted_as(mut self, name: String) -> Self {
+        self.metric_name = Some(name);
+        self
+    }
 }
 
 #[async_trait]
 impl Tool for FnTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn metric_name(&self) -> &str {
+        self.metric_name.as_ref().unwrap_or(&self.spec.name)
     }
 
     fn approval(&self, arguments: &JsonObject) -> Approval {

@@ -8,10 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use smart_default::SmartDefault;
 
-use crate::{
-    protocol::JsonObject,
-    tools::{Approval, ApprovalRule, Repeat, approval::ConfiguredRule},
-};
+use crate::tools::{ApprovalRule, Repeat, approval::ConfiguredRule};
 
 /// A rule for which calls of an MCP server's tools need approval.
 #[derive(Debug, Clone, PartialEq, Deserialize, SmartDefault)]
@@ -56,11 +53,12 @@ impl schemars::JsonSchema for McpApproval {
 }
 
 impl McpApproval {
-    pub(super) fn decide(&self, effects: Effects, arguments: &JsonObject) -> Approval {
+    /// Returns the rule for a tool with these effects.
+    pub(super) fn rule(&self, effects: Effects) -> ApprovalRule {
         match self {
-            Self::Rule(rule) => rule.decide(arguments),
-            Self::Annotations if effects.is_destructive || effects.is_open_world => Approval::Needed,
-            Self::Annotations => Approval::NotNeeded,
+            Self::Rule(rule) => rule.clone(),
+            Self::Annotations if effects.is_destructive || effects.is_open_world => ApprovalRule::Always,
+            Self::Annotations => ApprovalRule::Never,
         }
     }
 }
@@ -118,8 +116,8 @@ mod tests {
             (json!(null), true),
         ] {
             let effects = Effects::of(&json!({ "name": "t", "annotations": annotations }));
-            let needed = McpApproval::Annotations.decide(effects, &JsonObject::new());
-            assert_eq!(needed == Approval::Needed, is_needed, "{annotations}");
+            let is_always_needed = McpApproval::Annotations.rule(effects) == ApprovalRule::Always;
+            assert_eq!(is_always_needed, is_needed, "{annotations}");
         }
         assert_eq!(Effects::of(&json!({ "name": "t" })), Effects::of(&json!({ "annotations": {} })));
     }

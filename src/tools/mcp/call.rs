@@ -73,10 +73,15 @@ impl McpCaller {
         // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
         cx.trace().span().record("mcp.method.name", request.method()).record("agui.mcp.server", &**server);
         cx.trace().add_to(&mut headers);
-        let _turn = client.calls.turn().await;
+        let _turn = client.state.calls.turn().await;
         let sent = client.send_for_run(request, headers, cx, self.options.max_timeout).await;
         let answered = match sent {
-            Ok((pending, open)) => OngoingCall::new(self, cx).finish(pending, open).await,
+            Ok((pending, open)) => {
+                let (begin, asked) = (Instant::now(), HashMap::new());
+                let (caller, last_sign, last_progress, last_shown) = (self, begin, None, None);
+                let call = OngoingCall { caller, cx, begin, last_sign, last_progress, last_shown, asked };
+                call.finish(pending, open).await
+            }
             Err(error) => Err(McpCallFailure::Request(error)),
         };
         client.secrets().iter().for_each(|secret| secrets.add(secret));
@@ -96,14 +101,14 @@ impl McpCaller {
                 ToolError::new(format!("The MCP server `{server}` refuses the call: {reason}"))
             }
             McpCallFailure::Request(RequestError::Disconnected(error)) => {
-                client.health.disconnected.notify_one();
+                client.state.disconnected.notify_one();
                 ToolError::new(format!(
                     "The connection to the MCP server `{server}` broke during the call; it is unknown if the call was carried out."
                 ))
                 .caused_by(error)
             }
             McpCallFailure::TimedOut(limit) => {
-                client.health.timed_out.notify_one();
+                client.state.timed_out.notify_one();
                 let seconds = limit.as_secs_f32();
                 ToolError::new(format!("The MCP server `{server}` did not answer within {seconds} s."))
             }
@@ -127,24 +132,9 @@ struct OngoingCall<'c> {
     last_shown: Option<Instant>,
     /// The number of times that each question was asked.
     asked: HashMap<String, usize>,
-    questions: usize,
 }
 
-impl<'c> OngoingCall<'c> {
-    fn new(caller: &'c McpCaller, cx: &'c ToolContext) -> Self {
-        let now = Instant::now();
-        Self {
-            caller,
-            cx,
-            begin: now,
-            last_sign: now,
-            last_progress: None,
-            last_shown: None,
-            asked: HashMap::new(),
-            questions: 0,
-        }
-    }
-
+impl OngoingCall<'_> {
     async fn finish(mut self, mut pending: PendingRequest, mut open: StartedCall) -> Result<Value, McpCallFailure> {
         let McpServerOptions { timeout, max_timeout, .. } = self.caller.options;
         loop {
@@ -208,8 +198,7 @@ impl<'c> OngoingCall<'c> {
     /// Returns the person's answer to a question. Fails with the question if it has no answer yet.
     async fn given_answer(&mut self, message: String, form: Value) -> Result<ElicitResult, ToolError> {
         let server = &self.caller.server;
-        self.questions += 1;
-        if self.questions > MAX_QUESTIONS {
+        if self.asked.values().sum::<usize>() == MAX_QUESTIONS {
             let problem = format!("The MCP server `{server}` asked more than {MAX_QUESTIONS} questions in one call.");
             return Err(ToolError::new(problem));
         }

@@ -8,22 +8,14 @@ use rmcp::{
     Peer, RoleClient,
     model::{
         CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, GetExtensions as _,
-        GetMeta as _, ListToolsRequest, PaginatedRequestParams, PingRequest, RequestId, ServerResult,
+        GetMeta as _, ListToolsRequest, PaginatedRequestParams, PingRequest, ProgressToken, RequestId, ServerResult,
     },
     service::{PeerRequestOptions, ServiceError},
 };
 use serde_json::Value;
-use tokio::{
-    runtime::Handle,
-    sync::{Notify, oneshot},
-    time::timeout,
-};
+use tokio::{runtime::Handle, sync::oneshot, time::timeout};
 
-use super::{
-    http_client::MessageHeaders,
-    in_flight::{CallsInFlight, StartedCall},
-    oauth::AccessTokens,
-};
+use super::{handler::ConnectionState, http_client::MessageHeaders, in_flight::StartedCall, oauth::AccessTokens};
 use crate::tools::ToolContext;
 
 /// A server could send cursors for ever.
@@ -40,31 +32,12 @@ pub(super) enum RequestError {
 
 #[derive(Clone)]
 pub(super) struct McpClient {
-    peer: Peer<RoleClient>,
-    pub(super) calls: Arc<CallsInFlight>,
-    tokens: Option<Arc<AccessTokens>>,
-    pub(super) health: Arc<HealthSignals>,
-}
-
-#[derive(Default)]
-pub(super) struct HealthSignals {
-    pub(super) disconnected: Notify,
-    pub(super) timed_out: Notify,
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) state: Arc<ConnectionState>,
+    pub(super) tokens: Option<Arc<AccessTokens>>,
 }
 
 impl McpClient {
-    pub(super) fn new(peer: Peer<RoleClient>, calls: Arc<CallsInFlight>, tokens: Option<Arc<AccessTokens>>) -> Self {
-        Self { peer, calls, tokens, health: Arc::default() }
-    }
-
-    pub(super) fn offers_resources(&self) -> bool {
-        self.peer.peer_info().is_some_and(|info| info.capabilities.resources.is_some())
-    }
-
-    pub(super) fn offers_prompts(&self) -> bool {
-        self.peer.peer_info().is_some_and(|info| info.capabilities.prompts.is_some())
-    }
-
     /// Returns the words of access tokens, which must not appear in results.
     pub(super) fn secrets(&self) -> Vec<String> {
         self.tokens.as_ref().map(|tokens| tokens.secrets()).unwrap_or_default()
@@ -113,29 +86,30 @@ impl McpClient {
             request.extensions_mut().insert(MessageHeaders(headers.clone()));
         }
         let conversation = (cx.principal().cloned(), cx.thread_id().clone());
-        let begun = self.calls.begin(conversation, max_duration, async {
-            let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
-            let (id, progress_token) = (sent.id.clone(), sent.progress_token.clone());
-            let pending = PendingRequest { id: Some(id.clone()), received: sent.rx, peer: self.peer.clone(), headers };
-            Ok((pending, id, progress_token))
-        });
-        begun.await.map_err(request_error)
+        let begun = self.state.calls.begin(conversation, max_duration, self.send(request, headers)).await;
+        begun.map_err(request_error)
     }
 
-    /// Returns an error if the server does not answer a ping.
-    pub(super) async fn ping(&self) -> Result<(), ServiceError> {
-        match self.peer.send_request(PingRequest::default().into()).await {
-            // An error is an answer, too: not every server knows `ping`.
-            Ok(_) | Err(ServiceError::McpError(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
+    /// Returns whether the server answers a ping in time. An error is an answer, too: not every server knows `ping`.
+    pub(super) async fn answers_ping(&self, limit: Duration) -> bool {
+        let answer = timeout(limit, self.peer.send_request(PingRequest::default().into())).await;
+        matches!(answer, Ok(Ok(_) | Err(ServiceError::McpError(_))))
     }
 
     async fn request(&self, request: ClientRequest) -> Result<Value, RequestError> {
-        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-        let sent = sent.map_err(request_error)?;
-        let peer = self.peer.clone();
-        PendingRequest { id: Some(sent.id), received: sent.rx, peer, headers: HeaderMap::new() }.answer().await
+        let (mut pending, _, _) = self.send(request, HeaderMap::new()).await.map_err(request_error)?;
+        pending.answer().await
+    }
+
+    async fn send(
+        &self,
+        request: ClientRequest,
+        headers: HeaderMap,
+    ) -> Result<(PendingRequest, RequestId, ProgressToken), ServiceError> {
+        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+        let id = Some(sent.id.clone());
+        let pending = PendingRequest { id, received: sent.rx, peer: self.peer.clone(), headers };
+        Ok((pending, sent.id, sent.progress_token))
     }
 }
 

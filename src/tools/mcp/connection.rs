@@ -4,21 +4,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt as _, pending};
 use rmcp::{
-    RoleClient, ServiceExt as _,
-    service::RunningService,
+    ServiceExt as _,
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
-use tokio::{
-    sync::Notify,
-    time::{sleep, timeout},
-};
+use tokio::time::sleep;
 
 use super::{
     client::McpClient,
     dense_messages::bounded_lines,
-    flood::{FloodGauge, MAX_MESSAGES, WINDOW},
+    flood::{MAX_MESSAGES, WINDOW},
     handler::ServerHandler,
     http_client::McpHttpClient,
     oauth::AccessTokens,
@@ -36,8 +32,6 @@ const STDERR_DELAY: Duration = Duration::from_millis(20);
 /// An open connection. Dropping it closes the connection, and kills the process of a server that was started for it.
 pub(super) struct McpConnection {
     pub(super) client: McpClient,
-    tools_changed: Arc<Notify>,
-    gauge: Arc<FloodGauge>,
     ended: BoxFuture<'static, ()>,
     process: Option<ServerProcess>,
 }
@@ -54,12 +48,12 @@ impl McpConnection {
         options: &McpServerOptions,
         transport: &McpTransport,
     ) -> Result<Self, String> {
-        let handler = ServerHandler::new(server.clone(), options);
-        let (tools_changed, calls) = (handler.tools_changed.clone(), handler.calls.clone());
-        let gauge = handler.gauge.clone();
+        let (allows_questions, shows_apps) = (options.elicitation, options.apps);
+        let handler = ServerHandler { server: server.clone(), allows_questions, shows_apps, ..Default::default() };
+        let state = handler.state.clone();
         let (service, process, tokens) = match transport {
             McpTransport::Command { program, arguments, environment } => {
-                let (process, stdout, stdin) = ServerProcess::spawn(server, program, arguments, environment)
+                let (mut process, stdout, stdin) = ServerProcess::spawn(server, program, arguments, environment)
                     .map_err(|error| format!("{program} cannot be started: {error}"))?;
                 match handler.serve((bounded_lines(stdout), stdin)).await {
                     Ok(service) => (service, Some(process), None),
@@ -79,61 +73,54 @@ impl McpConnection {
                 });
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.custom_headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-                let client = McpHttpClient::new(http, tokens.clone());
+                let client = McpHttpClient { http, tokens: tokens.clone() };
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 let service = handler.serve(transport).await.map_err(|error| error_chain(&error))?;
                 (service, None, tokens)
             }
         };
-        let client = McpClient::new(service.peer().clone(), calls, tokens);
-        Ok(Self { client, tools_changed, gauge, ended: Box::pin(run(service)), process })
+        let client = McpClient { peer: service.peer().clone(), state, tokens };
+        let ended = Box::pin(service.waiting().map(drop));
+        Ok(Self { client, ended, process })
     }
 
     pub(super) async fn next_event(&mut self) -> ConnectionEvent {
+        let state = &self.client.state;
         loop {
-            tokio::select! {
+            let ping_timeout = tokio::select! {
                 () = &mut self.ended => {
                     sleep(STDERR_DELAY).await;
                     let stderr = stderr_note(self.process.as_ref());
                     return ConnectionEvent::Lost(format!("it has ended, or closed the connection{stderr}"));
                 }
-                () = self.client.health.disconnected.notified() => {
-                    return ConnectionEvent::Lost("the connection broke".to_owned());
-                }
-                () = self.client.health.timed_out.notified() => {
-                    if !matches!(timeout(PING_TIMEOUT, self.client.ping()).await, Ok(Ok(()))) {
-                        return ConnectionEvent::Lost("it does not answer a ping".to_owned());
-                    }
-                }
-                () = self.gauge.flooded() => {
+                () = state.disconnected.notified() => return ConnectionEvent::Lost("the connection broke".to_owned()),
+                () = state.gauge.flooded.notified() => {
                     let seconds = WINDOW.as_secs();
                     return ConnectionEvent::Lost(format!("it sent more than {MAX_MESSAGES} messages in {seconds} s"));
                 }
-                () = self.tools_changed.notified() => return ConnectionEvent::ToolsChanged,
+                () = state.tools_changed.notified() => return ConnectionEvent::ToolsChanged,
+                () = state.timed_out.notified() => PING_TIMEOUT,
                 () = sleep(IDLE_PING_INTERVAL), if self.process.is_none() => {
                     // A server can be busy with a call, and answer no ping meanwhile.
-                    if !self.client.calls.are_any_open().await
-                        && !matches!(timeout(IDLE_PING_INTERVAL, self.client.ping()).await, Ok(Ok(())))
-                    {
-                        return ConnectionEvent::Lost("it does not answer a ping".to_owned());
+                    if state.calls.are_any_open().await {
+                        continue;
                     }
+                    IDLE_PING_INTERVAL
                 }
+            };
+            if !self.client.answers_ping(ping_timeout).await {
+                return ConnectionEvent::Lost("it does not answer a ping".to_owned());
             }
         }
     }
 
-    pub(super) async fn close(self) {
-        let Self { ended, process, .. } = self;
+    pub(super) async fn close(&mut self) {
         // This closes stdin.
-        drop(ended);
-        if let Some(process) = process {
+        self.ended = Box::pin(pending());
+        if let Some(process) = &mut self.process {
             process.end().await;
         }
     }
-}
-
-async fn run(service: RunningService<RoleClient, ServerHandler>) {
-    let _ = service.waiting().await;
 }
 
 fn stderr_note(process: Option<&ServerProcess>) -> String {

@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use rmcp::model::{
     GetPromptRequest, GetPromptRequestParams, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest,
     PaginatedRequestParams, ReadResourceRequest, ReadResourceRequestParams,
 };
 use serde_json::{Value, json};
 
-use super::{annotations::Effects, call::McpCaller, listing, result, tool};
+use super::{annotations::Effects, call::McpCaller, listing, result, tool::approval_rule};
 use crate::{
     protocol::{JsonObject, MessageContent},
-    tools::{Approval, Repeat, Tool, ToolContext, ToolError, ToolSpec},
+    tools::{ApprovalRule, FnTool, Repeat, Tool, ToolContext, ToolError, ToolSpec},
 };
 
 /// The names in `approval_of`, which are the protocol's.
 pub(super) const READ: &str = "resources/read";
 pub(super) const GET: &str = "prompts/get";
+
+type FeatureResult = Result<MessageContent, ToolError>;
 
 /// Returns the tools for resources.
 pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
@@ -29,9 +30,11 @@ pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
         "required": ["uri"],
         "additionalProperties": false
     });
+    let about_read = format!("Reads a resource of {server}.");
+    let read_rule = approval_rule(caller, READ, Effects::READS);
     vec![
-        tool(caller, FeatureAction::ListResources, "list_resources", list, listing::parameters()),
-        tool(caller, FeatureAction::ReadResource, "read_resource", format!("Reads a resource of {server}."), read),
+        tool(caller, "list_resources", list, listing::parameters(), ApprovalRule::Never, list_resources),
+        tool(caller, "read_resource", about_read, read, read_rule, read_resource),
     ]
 }
 
@@ -49,116 +52,75 @@ pub(super) fn prompt_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
         "additionalProperties": false
     });
     let about_get = format!("Returns a prompt of {server}, with the arguments filled in.");
+    let get_rule = approval_rule(caller, GET, Effects::READS);
     vec![
-        tool(caller, FeatureAction::ListPrompts, "list_prompts", list, listing::parameters()),
-        tool(caller, FeatureAction::GetPrompt, "get_prompt", about_get, get),
+        tool(caller, "list_prompts", list, listing::parameters(), ApprovalRule::Never, list_prompts),
+        tool(caller, "get_prompt", about_get, get, get_rule, get_prompt),
     ]
 }
 
-fn tool(
+fn tool<F>(
     caller: &Arc<McpCaller>,
-    action: FeatureAction,
     name: &str,
     description: String,
     parameters: Value,
-) -> Arc<dyn Tool> {
+    approval: ApprovalRule,
+    call: fn(Arc<McpCaller>, JsonObject, ToolContext) -> F,
+) -> Arc<dyn Tool>
+where
+    F: Future<Output = FeatureResult> + Send + 'static,
+{
     let spec = ToolSpec::new(listing::tool_name(&caller.server, name), description, parameters);
-    Arc::new(FeatureTool { spec, action, caller: caller.clone() })
+    let (caller, metric_name) = (caller.clone(), caller.metric_name.clone());
+    let tool = FnTool::of_spec(spec, move |arguments, cx| call(caller.clone(), arguments, cx));
+    Arc::new(tool.needs_approval(approval).repeat(Repeat::Safe).counted_as(metric_name))
 }
 
-enum FeatureAction {
-    ListResources,
-    ReadResource,
-    ListPrompts,
-    GetPrompt,
-}
-
-struct FeatureTool {
-    spec: ToolSpec,
-    action: FeatureAction,
-    caller: Arc<McpCaller>,
-}
-
-#[async_trait]
-impl Tool for FeatureTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn metric_name(&self) -> &str {
-        &self.caller.metric_name
-    }
-
-    fn approval(&self, arguments: &JsonObject) -> Approval {
-        let key = match self.action {
-            FeatureAction::ReadResource => READ,
-            FeatureAction::GetPrompt => GET,
-            FeatureAction::ListResources | FeatureAction::ListPrompts => return Approval::NotNeeded,
-        };
-        tool::approval(&self.caller, key, Effects::READS, arguments)
-    }
-
-    fn repeat(&self, _: &JsonObject) -> Repeat {
-        Repeat::Safe
-    }
-
-    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        match self.action {
-            FeatureAction::ListResources => self.list_resources(&arguments, cx).await,
-            FeatureAction::ReadResource => self.read_resource(&arguments, cx).await,
-            FeatureAction::ListPrompts => self.list_prompts(&arguments, cx).await,
-            FeatureAction::GetPrompt => self.get_prompt(arguments, cx).await,
+async fn list_resources(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
+    let page = listing::page(&arguments);
+    let is_first_page = page.cursor.is_none();
+    let (answer, secrets) = caller.call(ListResourcesRequest::with_param(page), &cx).await?;
+    let mut lines = listing::lines(&answer, "resources", "uri", &secrets);
+    if is_first_page {
+        // Not every server has templates.
+        let request = ListResourceTemplatesRequest::with_param(PaginatedRequestParams::default());
+        if let Ok((templates, secrets)) = caller.call(request, &cx).await {
+            lines.extend(listing::lines(&templates, "resourceTemplates", "uriTemplate", &secrets));
         }
     }
+    listing::to_content(lines, &answer, caller.options.max_result_bytes, &secrets)
 }
 
-impl FeatureTool {
-    async fn list_resources(&self, arguments: &JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let page = listing::page(arguments);
-        let is_first_page = page.cursor.is_none();
-        let (answer, secrets) = self.caller.call(ListResourcesRequest::with_param(page), cx).await?;
-        let mut lines = listing::lines(&answer, "resources", "uri", &secrets);
-        if is_first_page {
-            // Not every server has templates.
-            let request = ListResourceTemplatesRequest::with_param(PaginatedRequestParams::default());
-            if let Ok((templates, secrets)) = self.caller.call(request, cx).await {
-                lines.extend(listing::lines(&templates, "resourceTemplates", "uriTemplate", &secrets));
-            }
-        }
-        listing::to_content(lines, &answer, self.caller.options.max_result_bytes, &secrets)
-    }
+async fn read_resource(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
+    let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
+    let (answer, secrets) = caller.call(request, &cx).await?;
+    let contents = answer.get("contents").and_then(Value::as_array).into_iter().flatten();
+    let blocks: Vec<_> = contents.map(|content| json!({ "type": "resource", "resource": content })).collect();
+    let limit = caller.options.max_result_bytes;
+    result::to_content(&json!({ "content": blocks }), limit, &secrets)
+}
 
-    async fn read_resource(&self, arguments: &JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
-        let (answer, secrets) = self.caller.call(request, cx).await?;
-        let contents = answer.get("contents").and_then(Value::as_array).into_iter().flatten();
-        let blocks: Vec<_> = contents.map(|content| json!({ "type": "resource", "resource": content })).collect();
-        let limit = self.caller.options.max_result_bytes;
-        result::to_content(&json!({ "content": blocks }), limit, &secrets)
-    }
+async fn list_prompts(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
+    let request = ListPromptsRequest::with_param(listing::page(&arguments));
+    let (answer, secrets) = caller.call(request, &cx).await?;
+    let lines = listing::lines(&answer, "prompts", "name", &secrets);
+    listing::to_content(lines, &answer, caller.options.max_result_bytes, &secrets)
+}
 
-    async fn list_prompts(&self, arguments: &JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let request = ListPromptsRequest::with_param(listing::page(arguments));
-        let (answer, secrets) = self.caller.call(request, cx).await?;
-        let lines = listing::lines(&answer, "prompts", "name", &secrets);
-        listing::to_content(lines, &answer, self.caller.options.max_result_bytes, &secrets)
-    }
-
-    async fn get_prompt(&self, mut arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let arguments = match arguments.remove("arguments") {
-            Some(Value::Object(arguments)) => arguments,
-            _ => JsonObject::new(),
-        };
-        let request = GetPromptRequestParams::new(name).with_arguments(arguments);
-        let (answer, secrets) = self.caller.call(GetPromptRequest::new(request), cx).await?;
-        let messages = answer.get("messages").and_then(Value::as_array).into_iter().flatten();
-        let blocks = messages.flat_map(|message| {
-            let role = message.get("role").and_then(Value::as_str).unwrap_or("user");
-            [json!({ "type": "text", "text": format!("{role}:") }), message.get("content").cloned().unwrap_or_default()]
-        });
-        let content = json!({ "content": blocks.collect::<Vec<_>>() });
-        result::to_content(&content, self.caller.options.max_result_bytes, &secrets)
-    }
+async fn get_prompt(caller: Arc<McpCaller>, mut arguments: JsonObject, cx: ToolContext) -> FeatureResult {
+    let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let arguments = match arguments.remove("arguments") {
+        Some(Value::Object(arguments)) => arguments,
+        _ => JsonObject::new(),
+    };
+    let request = GetPromptRequestParams::new(name).with_arguments(arguments);
+    let (answer, secrets) = caller.call(GetPromptRequest::new(request), &cx).await?;
+    let messages = answer.get("messages").and_then(Value::as_array).into_iter().flatten();
+    let blocks = messages.flat_map(|message| {
+        let role = message.get("role").and_then(Value::as_str).unwrap_or("user");
+        [json!({ "type": "text", "text": format!("{role}:") }), message.get("content").cloned().unwrap_or_default()]
+    });
+    let content = json!({ "content": blocks.collect::<Vec<_>>() });
+    result::to_content(&content, caller.options.max_result_bytes, &secrets)
 }

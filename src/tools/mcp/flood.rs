@@ -12,7 +12,8 @@ pub(super) const WINDOW: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct FloodGauge {
     window: Mutex<Option<(Instant, u32)>>,
-    flooded: Notify,
+    /// Notified when the server has sent too many messages.
+    pub(super) flooded: Notify,
 }
 
 impl FloodGauge {
@@ -24,11 +25,6 @@ impl FloodGauge {
         if messages == MAX_MESSAGES {
             self.flooded.notify_one();
         }
-    }
-
-    /// Completes when the server has sent too many messages.
-    pub(super) async fn flooded(&self) {
-        self.flooded.notified().await;
     }
 }
 
@@ -43,10 +39,10 @@ mod tests {
         let gauge = FloodGauge::default();
         for _ in 0..3 {
             (0..MAX_MESSAGES).for_each(|_| gauge.count());
-            assert!(gauge.flooded().now_or_never().is_none());
+            assert!(gauge.flooded.notified().now_or_never().is_none());
             tokio::time::advance(WINDOW).await;
         }
         (0..=MAX_MESSAGES).for_each(|_| gauge.count());
-        assert!(gauge.flooded().now_or_never().is_some());
+        assert!(gauge.flooded.notified().now_or_never().is_some());
     }
 }

@@ -16,7 +16,6 @@ use tokio::sync::{Notify, oneshot};
 use super::{
     flood::FloodGauge,
     in_flight::{CallsInFlight, Elicitation},
-    options::McpServerOptions,
     tool_ui,
 };
 use crate::protocol::JsonObject;
@@ -25,28 +24,25 @@ use crate::protocol::JsonObject;
 const MAX_FORM_BYTES: usize = 16 * 1024;
 const MAX_QUESTION_BYTES: usize = 4 * 1024;
 
+#[derive(Default)]
 pub(super) struct ServerHandler {
-    server: Arc<str>,
-    allows_questions: bool,
-    shows_apps: bool,
-    pub(super) tools_changed: Arc<Notify>,
-    pub(super) calls: Arc<CallsInFlight>,
-    pub(super) gauge: Arc<FloodGauge>,
+    pub(super) server: Arc<str>,
+    pub(super) allows_questions: bool,
+    pub(super) shows_apps: bool,
+    pub(super) state: Arc<ConnectionState>,
+}
+
+/// What the parts of a connection tell each other.
+#[derive(Default)]
+pub(super) struct ConnectionState {
+    pub(super) calls: CallsInFlight,
+    pub(super) gauge: FloodGauge,
+    pub(super) tools_changed: Notify,
+    pub(super) disconnected: Notify,
+    pub(super) timed_out: Notify,
 }
 
 impl ServerHandler {
-    pub(super) fn new(server: Arc<str>, options: &McpServerOptions) -> Self {
-        let (allows_questions, shows_apps) = (options.elicitation, options.apps);
-        Self {
-            server,
-            allows_questions,
-            shows_apps,
-            tools_changed: Arc::default(),
-            calls: Arc::default(),
-            gauge: Arc::default(),
-        }
-    }
-
     /// Returns the answer of a person; `None` if no person can be asked.
     async fn ask(&self, params: ElicitRequestParams, context: &RequestContext<RoleClient>) -> Option<ElicitResult> {
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else { return None };
@@ -63,7 +59,7 @@ impl ServerHandler {
             _ => None,
         };
         let (answer, answered) = oneshot::channel();
-        if self.calls.ask(call.as_ref(), Elicitation { message, form, answer }).await.is_none() {
+        if self.state.calls.ask(call.as_ref(), Elicitation { message, form, answer }).await.is_none() {
             tracing::debug!(server = &*self.server, "a question of the MCP server is not asked: it may be of any call");
             return None;
         }
@@ -73,13 +69,13 @@ impl ServerHandler {
 
 impl ClientHandler for ServerHandler {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.gauge.count();
-        self.tools_changed.notify_one();
+        self.state.gauge.count();
+        self.state.tools_changed.notify_one();
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.gauge.count();
-        self.calls.progress(params).await;
+        self.state.gauge.count();
+        self.state.calls.progress(params).await;
     }
 
     #[allow(deprecated, reason = "servers of earlier versions of the protocol send logs")]
@@ -88,11 +84,11 @@ impl ClientHandler for ServerHandler {
         _: rmcp::model::LoggingMessageNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        self.gauge.count();
+        self.state.gauge.count();
     }
 
     async fn on_custom_notification(&self, _: CustomNotification, _: NotificationContext<RoleClient>) {
-        self.gauge.count();
+        self.state.gauge.count();
     }
 
     async fn create_elicitation(
@@ -100,7 +96,7 @@ impl ClientHandler for ServerHandler {
         params: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, rmcp::ErrorData> {
-        self.gauge.count();
+        self.state.gauge.count();
         // The library logs each error, so a server that asks again and again gets none.
         let answer = self.ask(params, &context).await;
         Ok(answer.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)))

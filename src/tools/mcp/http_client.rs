@@ -22,7 +22,7 @@ use rmcp_sse_stream::Sse;
 
 use super::{
     dense_messages::{MAX_MESSAGE_BYTES, bounded},
-    oauth::{AccessTokens, TokenRefused},
+    oauth::AccessTokens,
 };
 use crate::upstream::{
     body::{BodyReadError, read_excerpt, read_whole},
@@ -43,18 +43,14 @@ pub(super) struct MessageHeaders(pub(super) HeaderMap);
 
 #[derive(Clone)]
 pub(super) struct McpHttpClient {
-    http: Client,
-    tokens: Option<Arc<AccessTokens>>,
+    pub(super) http: Client,
+    pub(super) tokens: Option<Arc<AccessTokens>>,
 }
 
 type CustomHeaders = HashMap<HeaderName, HeaderValue>;
 type HttpError = StreamableHttpError<reqwest::Error>;
 
 impl McpHttpClient {
-    pub(super) fn new(http: Client, tokens: Option<Arc<AccessTokens>>) -> Self {
-        Self { http, tokens }
-    }
-
     fn request<const N: usize>(
         &self,
         method: Method,
@@ -271,6 +267,6 @@ fn of_message(message: &ClientJsonRpcMessage) -> Vec<(HeaderName, HeaderValue)> 
     headers.iter().flat_map(|headers| headers.0.iter()).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn token_error(error: TokenRefused) -> HttpError {
+fn token_error(error: String) -> HttpError {
     StreamableHttpError::Io(io::Error::other(error))
 }

@@ -10,7 +10,7 @@
 //! **The MCP server is not asked for its authorization server** (RFC 9728): it could name its own, and would then get
 //! the client's secret. The configuration names the token endpoint.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -72,29 +72,26 @@ pub(crate) enum ClientAuth {
 
 impl OAuthOptions {
     pub(super) fn check(&self) -> Result<(), InvalidOption> {
-        let invalid = |key: &str, problem: &str| {
-            let path = vec!["oauth".to_owned(), key.to_owned()];
-            Err(InvalidOption { path, problem: problem.to_owned() })
+        let (key, problem) = if !is_trusted_url(&self.token_url) {
+            ("token_url", "expected https, without credentials; http is accepted for this machine only")
+        } else if self.client_id.is_empty() {
+            ("client_id", "it is empty")
+        } else if self.client_secret_env.is_empty() {
+            ("client_secret_env", "the name of the variable with the client's secret is needed")
+        } else {
+            return Ok(());
         };
-        if !is_trusted_url(&self.token_url) {
-            return invalid("token_url", "expected https, without credentials; http is accepted for this machine only");
-        }
-        if self.client_id.is_empty() {
-            return invalid("client_id", "it is empty");
-        }
-        if self.client_secret_env.is_empty() {
-            return invalid("client_secret_env", "the name of the variable with the client's secret is needed");
-        }
-        Ok(())
+        Err(invalid(key, problem))
     }
 
     /// Reads the secret from the environment.
     pub(super) fn client_secret(&self) -> Result<String, InvalidOption> {
-        env_value(&self.client_secret_env).map_err(|problem| InvalidOption {
-            path: vec!["oauth".to_owned(), "client_secret_env".to_owned()],
-            problem,
-        })
+        env_value(&self.client_secret_env).map_err(|problem| invalid("client_secret_env", problem))
     }
+}
+
+fn invalid(key: &str, problem: impl Into<String>) -> InvalidOption {
+    InvalidOption { path: vec!["oauth".to_owned(), key.to_owned()], problem: problem.into() }
 }
 
 /// The access tokens of one MCP server.
@@ -106,7 +103,7 @@ pub(super) struct AccessTokens {
     client: Client,
     token: Mutex<Option<Token>>,
     /// The time and the error of the last renewal, if it has failed. Locked during a renewal.
-    renewal: tokio::sync::Mutex<Option<(Instant, TokenRefused)>>,
+    renewal: tokio::sync::Mutex<Option<(Instant, String)>>,
 }
 
 #[derive(Clone)]
@@ -115,14 +112,6 @@ struct Token {
     renew_at: Option<Instant>,
     expires_at: Option<Instant>,
     refresh: Option<String>,
-}
-
-/// A token that cannot be had. The text has no secrets.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("no access token from {endpoint}: {problem}")]
-pub(super) struct TokenRefused {
-    endpoint: String,
-    problem: String,
 }
 
 #[derive(Deserialize)]
@@ -147,8 +136,8 @@ impl AccessTokens {
         Self { options, secret, resource, client, token: Mutex::default(), renewal: tokio::sync::Mutex::default() }
     }
 
-    /// Returns the current token, and asks for one if it has none that is valid for a while.
-    pub(super) async fn current(&self) -> Result<Arc<str>, TokenRefused> {
+    /// Returns the current token, and asks for one if it has none that is valid for a while. An error has no secrets.
+    pub(super) async fn current(&self) -> Result<Arc<str>, String> {
         if let Some(token) = self.known(|token| token.renew_at) {
             return Ok(token);
         }
@@ -161,7 +150,7 @@ impl AccessTokens {
     }
 
     /// Returns another token than one that the MCP server has refused.
-    pub(super) async fn replace(&self, refused: &str) -> Result<Arc<str>, TokenRefused> {
+    pub(super) async fn replace(&self, refused: &str) -> Result<Arc<str>, String> {
         self.renew(|token| *token.access == *refused).await
     }
 
@@ -180,7 +169,7 @@ impl AccessTokens {
         Some(token.access.clone())
     }
 
-    async fn renew(&self, is_stale: impl Fn(&Token) -> bool) -> Result<Arc<str>, TokenRefused> {
+    async fn renew(&self, is_stale: impl Fn(&Token) -> bool) -> Result<Arc<str>, String> {
         let mut failure = self.renewal.lock().await;
         let known = self.token.lock().clone();
         // Another request may have renewed it meanwhile.
@@ -207,7 +196,7 @@ impl AccessTokens {
         let token = token.map_err(|problem| {
             let endpoint = Url::parse(&self.options.token_url).ok();
             let endpoint = endpoint.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
-            TokenRefused { endpoint, problem }
+            format!("no access token from {endpoint}: {problem}")
         });
         *failure = token.as_ref().err().map(|error| (Instant::now(), error.clone()));
         let token = token?;
@@ -274,13 +263,6 @@ impl AccessTokens {
     fn scrubbed(&self, text: &str) -> String {
         let text = text.replace(&self.secret, "[redacted]").replace(char::is_control, " ");
         shortened(&text, MAX_ERROR_CHARS)
-    }
-}
-
-/// Tokens and secrets are not shown.
-impl fmt::Debug for AccessTokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AccessTokens").field("token_url", &self.options.token_url).finish_non_exhaustive()
     }
 }
 
@@ -395,11 +377,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn debug_output_shows_no_secret() {
+    async fn the_secrets_are_those_of_the_token_and_of_the_client() {
         let answer = r#"{"access_token":"token-1","token_type":"Bearer","refresh_token":"refresh-1"}"#;
         let tokens = tokens(200, answer.to_owned()).await;
         assert_eq!(&*tokens.current().await.unwrap(), "token-1");
-        assert!(!format!("{tokens:?}").contains("token-1") && !format!("{tokens:?}").contains(SECRET));
         assert_eq!(tokens.secrets(), ["token-1", "refresh-1", SECRET]);
     }
 }

@@ -34,14 +34,6 @@ pub(super) struct ServerProcess {
     stderr_tail: Arc<Mutex<VecDeque<String>>>,
 }
 
-#[cfg(unix)]
-fn lead_group(command: &mut CommandWrap) {
-    command.wrap(ProcessGroup::leader());
-}
-
-#[cfg(not(unix))]
-fn lead_group(_: &mut CommandWrap) {}
-
 impl ServerProcess {
     pub(super) fn spawn(
         server: &str,
@@ -56,7 +48,8 @@ impl ServerProcess {
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut command = CommandWrap::from(command);
-        lead_group(&mut command);
+        #[cfg(unix)]
+        command.wrap(ProcessGroup::leader());
         let mut process = command.spawn()?;
         let pipes = (process.stdin().take(), process.stdout().take(), process.stderr().take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -75,7 +68,7 @@ impl ServerProcess {
 
     /// Waits up to [`EXIT_TIMEOUT`] for the end of the process, and then kills its group. The caller must have closed
     /// the process's stdin, which makes MCP servers end.
-    pub(super) async fn end(mut self) {
+    pub(super) async fn end(&mut self) {
         // `inner_mut` is the process alone; the wrapper would wait for the whole group in a thread.
         if timeout(EXIT_TIMEOUT, self.process.inner_mut().wait()).await.is_err() {
             tracing::debug!("the MCP server did not end after its stdin was closed, and is killed");

@@ -35,9 +35,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// An MCP server. It is connected by [`start`](Self::start) or its first use; dropping it ends its process.
 pub struct McpServer {
-    pub(super) caller: Arc<McpCaller>,
-    transport: Arc<McpTransport>,
-    pub(super) tools: Arc<watch::Sender<ToolList>>,
+    pub(super) supervisor: Arc<Supervisor>,
     task: Mutex<Option<SupervisorTask>>,
 }
 
@@ -58,22 +56,23 @@ impl McpServer {
             McpTransport::Command { .. } => Secrets::default(),
         };
         let caller = Arc::new(McpCaller::new(name.into(), options, secrets)?);
-        Ok(Self { caller, transport: Arc::new(transport), tools: Arc::default(), task: Mutex::new(None) })
+        let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
+        Ok(Self { supervisor: Arc::new(supervisor), task: Mutex::new(None) })
     }
 
     /// Returns the name by which agents list the server.
     pub fn name(&self) -> &str {
-        &self.caller.server
+        &self.supervisor.caller.server
     }
 
     /// Returns whether the server is connected now.
     pub fn is_connected(&self) -> bool {
-        self.caller.client.lock().is_ok()
+        self.supervisor.caller.client.lock().is_ok()
     }
 
     /// Returns whether this server is unready while the MCP server is not connected.
     pub fn is_required(&self) -> bool {
-        self.caller.options.required
+        self.supervisor.caller.options.required
     }
 
     /// Starts the server in the background, unless it is started. Does nothing outside a tokio runtime.
@@ -81,9 +80,8 @@ impl McpServer {
         let mut task = self.task.lock();
         if let (None, Ok(runtime)) = (&*task, Handle::try_current()) {
             let (stop, stopped) = oneshot::channel();
-            let (caller, transport, tools) = (self.caller.clone(), self.transport.clone(), self.tools.clone());
-            let supervisor = Supervisor { caller, transport, tools };
-            *task = Some(SupervisorTask { stop, handle: runtime.spawn(supervisor.run(stopped)) });
+            let handle = runtime.spawn(self.supervisor.clone().run(stopped));
+            *task = Some(SupervisorTask { stop, handle });
         }
     }
 
@@ -95,34 +93,34 @@ impl McpServer {
             if tokio::time::timeout(STOP_TIMEOUT, &mut handle).await.is_err() {
                 handle.abort();
             }
-            *self.caller.client.lock() = Err(STOPPED.to_owned());
+            *self.supervisor.caller.client.lock() = Err(STOPPED.to_owned());
         }
     }
 
     /// Returns a source of a single tool, by the name that the server gives it.
     pub fn single_tool(server: &Arc<Self>, tool: &str) -> Arc<dyn ToolSource> {
-        let app_tool = tool.to_owned();
-        let (name, tool, is_warned) = (server.caller.server.clone(), tool.to_owned(), AtomicBool::new(false));
+        let (app_tool, tool, is_warned) = (Some(tool.to_owned()), tool.to_owned(), AtomicBool::new(false));
+        let caller = server.supervisor.caller.clone();
         let select = move |list: &ToolList| {
             let found = list.tools.iter().find(|candidate| candidate.name == tool);
             if found.is_none() && list.is_known && !is_warned.swap(true, Ordering::Relaxed) {
-                tracing::warn!(server = &*name, tool, "the MCP server has no tool of this name");
+                tracing::warn!(server = &*caller.server, tool, "the MCP server has no tool of this name");
             }
             found.and_then(offered).into_iter().collect()
         };
-        Arc::new(Selection { server: server.clone(), select, app_tool: Some(app_tool) })
+        Arc::new(Selection { server: server.clone(), select, app_tool })
     }
 
     /// Returns a source of two tools that list and read the server's resources.
     pub fn resources(server: &Arc<Self>) -> Arc<dyn ToolSource> {
-        let tools = features::resource_tools(&server.caller);
+        let tools = features::resource_tools(&server.supervisor.caller);
         let select = move |list: &ToolList| if list.has_resources { tools.clone() } else { Vec::new() };
         Arc::new(Selection { server: server.clone(), select, app_tool: None })
     }
 
     /// Returns a source of two tools that list and fill in the server's prompts.
     pub fn prompts(server: &Arc<Self>) -> Arc<dyn ToolSource> {
-        let tools = features::prompt_tools(&server.caller);
+        let tools = features::prompt_tools(&server.supervisor.caller);
         let select = move |list: &ToolList| if list.has_prompts { tools.clone() } else { Vec::new() };
         Arc::new(Selection { server: server.clone(), select, app_tool: None })
     }
@@ -134,11 +132,12 @@ impl McpServer {
         is_listed: impl Fn(&McpTool) -> bool,
         cx: &ToolContext,
     ) -> Option<Result<Value, ToolError>> {
-        if request.server != self.name() || !self.caller.options.apps {
+        if request.server != self.name() || !self.supervisor.caller.options.apps {
             return None;
         }
-        let tools: Vec<_> = self.tools.borrow().tools.iter().filter(|tool| is_listed(tool)).cloned().collect();
-        Some(apps::answer(&self.caller, &tools, request, cx).await)
+        let tools: Vec<_> =
+            self.supervisor.tools.borrow().tools.iter().filter(|tool| is_listed(tool)).cloned().collect();
+        Some(apps::answer(&self.supervisor.caller, &tools, request, cx).await)
     }
 }
 
@@ -146,7 +145,7 @@ impl McpServer {
 impl ToolSource for McpServer {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.start();
-        self.tools.borrow().tools.iter().filter_map(offered).collect()
+        self.supervisor.tools.borrow().tools.iter().filter_map(offered).collect()
     }
 
     async fn answer_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
@@ -155,7 +154,7 @@ impl ToolSource for McpServer {
 
     async fn ready(&self) {
         self.start();
-        let mut tools = self.tools.subscribe();
+        let mut tools = self.supervisor.tools.subscribe();
         // `self` holds the sender, so this cannot fail.
         let _ = tools.wait_for(|tools| tools.is_settled).await;
     }
@@ -171,7 +170,7 @@ impl Drop for McpServer {
         let task = self.task.get_mut().take();
         if let Some(SupervisorTask { handle, .. }) = task {
             handle.abort();
-            *self.caller.client.lock() = Err(STOPPED.to_owned());
+            *self.supervisor.caller.client.lock() = Err(STOPPED.to_owned());
         }
     }
 }
@@ -198,7 +197,7 @@ where
 {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.server.start();
-        (self.select)(&self.server.tools.borrow())
+        (self.select)(&self.server.supervisor.tools.borrow())
     }
 
     async fn ready(&self) {
@@ -223,7 +222,8 @@ mod tests {
     #[test]
     fn the_tools_for_resources_and_prompts_count_as_their_server() {
         let server = McpServer::new("files", McpServerOptions::command(["files-server"])).unwrap();
-        let tools = [features::resource_tools(&server.caller), features::prompt_tools(&server.caller)].concat();
+        let caller = &server.supervisor.caller;
+        let tools = [features::resource_tools(caller), features::prompt_tools(caller)].concat();
         let names: Vec<_> = tools.iter().map(|tool| tool.metric_name()).collect();
         assert_eq!(names, ["mcp:files"; 4]);
     }

@@ -46,41 +46,45 @@ pub(super) struct ToolList {
 
 pub(super) struct Supervisor {
     pub(super) caller: Arc<McpCaller>,
-    pub(super) transport: Arc<McpTransport>,
-    pub(super) tools: Arc<watch::Sender<ToolList>>,
+    pub(super) transport: McpTransport,
+    pub(super) tools: watch::Sender<ToolList>,
 }
 
 impl Supervisor {
-    pub(super) async fn run(self, mut stop: oneshot::Receiver<()>) {
-        let mut backoff = RestartBackoff::default();
+    pub(super) async fn run(self: Arc<Self>, stop: oneshot::Receiver<()>) {
+        let mut connection = None;
+        tokio::select! {
+            () = self.keep_connected(&mut connection) => {}
+            _ = stop => {}
+        }
+        *self.caller.client.lock() = Err(STOPPED.to_owned());
+        if let Some(mut connection) = connection {
+            connection.close().await;
+        }
+    }
+
+    /// Never completes. `connection` is the current one, which the caller has to close.
+    async fn keep_connected(&self, connection: &mut Option<McpConnection>) {
+        let mut pause = None;
         loop {
-            let opened = tokio::select! {
-                opened = self.open() => opened,
-                _ = &mut stop => return,
-            };
-            let (reason, uptime) = match opened {
+            let (reason, uptime) = match self.open().await {
                 Err(reason) => (reason, Duration::ZERO),
-                Ok(mut connection) => {
-                    let since = Instant::now();
-                    let lost = tokio::select! {
-                        reason = self.follow(&mut connection) => Some(reason),
-                        _ = &mut stop => None,
-                    };
-                    *self.caller.client.lock() = Err(lost.clone().unwrap_or_else(|| STOPPED.to_owned()));
-                    connection.close().await;
-                    let Some(reason) = lost else { return };
+                Ok(opened) => {
+                    let (since, opened) = (Instant::now(), connection.insert(opened));
+                    let reason = self.follow(opened).await;
+                    *self.caller.client.lock() = Err(reason.clone());
+                    opened.close().await;
+                    *connection = None;
                     (reason, since.elapsed())
                 }
             };
-            let pause = backoff.next_pause(uptime);
+            let next = next_pause(pause, uptime);
+            pause = Some(next);
             let server = &*self.caller.server;
-            tracing::warn!(server, why = reason, again_in = ?pause, "the MCP server is not available");
+            tracing::warn!(server, why = reason, again_in = ?next, "the MCP server is not available");
             *self.caller.client.lock() = Err(reason);
             self.settle();
-            tokio::select! {
-                () = sleep(pause) => {}
-                _ = &mut stop => return,
-            }
+            sleep(next).await;
         }
     }
 
@@ -118,7 +122,7 @@ impl Supervisor {
                         Ok(Err(RequestError::Refused(reason))) => {
                             tracing::warn!(server, why = reason, "the MCP server does not list its changed tools");
                         }
-                        Err(_) => client.health.timed_out.notify_one(),
+                        Err(_) => client.state.timed_out.notify_one(),
                     }
                     sleep(MIN_LIST_INTERVAL).await;
                 }
@@ -163,7 +167,9 @@ impl Supervisor {
             }
             list.tools = tools;
             list.is_known = true;
-            (list.has_resources, list.has_prompts) = (client.offers_resources(), client.offers_prompts());
+            let info = client.peer.peer_info();
+            list.has_resources = info.as_ref().is_some_and(|info| info.capabilities.resources.is_some());
+            list.has_prompts = info.as_ref().is_some_and(|info| info.capabilities.prompts.is_some());
         });
         Ok(())
     }
@@ -177,19 +183,11 @@ fn tool_name(description: &Value) -> &str {
     description.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-#[derive(Default)]
-struct RestartBackoff {
-    next: Option<Duration>,
-}
-
-impl RestartBackoff {
-    fn next_pause(&mut self, uptime: Duration) -> Duration {
-        if uptime >= STABLE_UPTIME {
-            self.next = None;
-        }
-        let pause = self.next.unwrap_or(FIRST_RESTART_PAUSE);
-        self.next = Some((pause * 2).min(MAX_RESTART_PAUSE));
-        pause
+/// Returns the pause before a restart, by the pause before the last one.
+fn next_pause(last: Option<Duration>, uptime: Duration) -> Duration {
+    match last.filter(|_| uptime < STABLE_UPTIME) {
+        Some(last) => (last * 2).min(MAX_RESTART_PAUSE),
+        None => FIRST_RESTART_PAUSE,
     }
 }
 
@@ -199,10 +197,9 @@ mod tests {
 
     #[test]
     fn restart_pauses_double_up_to_a_minute_and_a_stable_uptime_resets_them() {
-        let mut backoff = RestartBackoff::default();
-        let seconds: Vec<_> = (0..8).map(|_| backoff.next_pause(Duration::from_secs(1)).as_secs()).collect();
-        assert_eq!(seconds, [1, 2, 4, 8, 16, 32, 60, 60]);
-        assert_eq!(backoff.next_pause(STABLE_UPTIME), FIRST_RESTART_PAUSE);
-        assert_eq!(backoff.next_pause(Duration::ZERO), FIRST_RESTART_PAUSE * 2);
+        let next = |last: &Option<Duration>| Some(Some(next_pause(*last, Duration::from_secs(1))));
+        let pauses = std::iter::successors(Some(None), next).skip(1).flatten();
+        assert_eq!(pauses.map(|pause| pause.as_secs()).take(8).collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(next_pause(Some(MAX_RESTART_PAUSE), STABLE_UPTIME), FIRST_RESTART_PAUSE);
     }
 }

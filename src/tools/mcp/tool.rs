@@ -7,7 +7,7 @@ use rmcp::model::{CallToolRequest, CallToolRequestParams};
 use serde_json::Value;
 
 use super::{
-    annotations::{Effects, McpApproval},
+    annotations::Effects,
     call::McpCaller,
     result,
     tool_ui::{ToolUi, page_event},
@@ -17,7 +17,7 @@ use crate::{
         JsonObject, MessageContent,
         schema::{SchemaLimits, check_size, remove_unsupported_patterns},
     },
-    tools::{Approval, Repeat, Tool, ToolContext, ToolError, ToolSpec, Validator},
+    tools::{Approval, ApprovalRule, Repeat, Tool, ToolContext, ToolError, ToolSpec, Validator},
 };
 
 /// The longest name of a tool that all model providers accept, in characters.
@@ -29,6 +29,7 @@ pub(super) struct McpTool {
     pub(super) name: String,
     pub(super) spec: ToolSpec,
     pub(super) effects: Effects,
+    approval: ApprovalRule,
     pub(super) ui: ToolUi,
     metric_name: String,
     pub(super) caller: Arc<McpCaller>,
@@ -61,6 +62,7 @@ impl McpTool {
         Ok(Self {
             name: name.to_owned(),
             spec,
+            approval: approval_rule(caller, name, effects),
             effects,
             ui: ToolUi::of(description),
             metric_name: metric_name(caller, name),
@@ -69,11 +71,10 @@ impl McpTool {
     }
 }
 
-/// Returns whether a call needs approval; `key` is the name in `approval_of`.
-pub(super) fn approval(caller: &McpCaller, key: &str, effects: Effects, arguments: &JsonObject) -> Approval {
+/// Returns the calls that need approval; `key` is the name in `approval_of`.
+pub(super) fn approval_rule(caller: &McpCaller, key: &str, effects: Effects) -> ApprovalRule {
     let options = &caller.options;
-    let rule: &McpApproval = options.approval_of.get(key).unwrap_or(&options.approval);
-    rule.decide(effects, arguments)
+    options.approval_of.get(key).unwrap_or(&options.approval).rule(effects)
 }
 
 /// A server chooses the names of its tools, so only those that the configuration names are told apart.
@@ -99,7 +100,7 @@ impl Tool for McpTool {
     }
 
     fn approval(&self, arguments: &JsonObject) -> Approval {
-        approval(&self.caller, &self.name, self.effects, arguments)
+        self.approval.decide(arguments)
     }
 
     fn repeat(&self, _: &JsonObject) -> Repeat {
