@@ -119,29 +119,6 @@ pub trait Tool: Send + Sync + 'static {
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError>;
 }
 
-#[async_trait]
-impl<T: Tool + ?Sized> Tool for Arc<T> {
-    fn spec(&self) -> &ToolSpec {
-        (**self).spec()
-    }
-
-    fn metric_name(&self) -> &str {
-        (**self).metric_name()
-    }
-
-    fn approval(&self, arguments: &JsonObject) -> Approval {
-        (**self).approval(arguments)
-    }
-
-    fn repeat(&self, arguments: &JsonObject) -> Repeat {
-        (**self).repeat(arguments)
-    }
-
-    async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        (**self).call(arguments, cx).await
-    }
-}
-
 /// Tools that can change while the server runs, such as those of an MCP server.
 #[async_trait]
 pub trait ToolSource: Send + Sync + 'static {

@@ -36,14 +36,17 @@ impl fmt::Debug for OfferedTool {
 /// The tools of one agent.
 #[derive(Default)]
 pub struct Toolbox {
-    entries: Vec<ToolboxEntry>,
+    sources: Vec<Arc<dyn ToolSource>>,
     cache: Mutex<Cache>,
 }
 
-#[derive(Clone)]
-enum ToolboxEntry {
-    Tool(Arc<dyn Tool>),
-    Source(Arc<dyn ToolSource>),
+/// The source of a tool that does not change.
+struct FixedTool(Arc<dyn Tool>);
+
+impl ToolSource for FixedTool {
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        vec![self.0.clone()]
+    }
 }
 
 #[derive(Default)]
@@ -73,41 +76,40 @@ impl Toolbox {
 
     /// Adds a tool that other toolboxes have, too.
     #[must_use]
-    pub fn shared_tool(mut self, tool: Arc<dyn Tool>) -> Self {
-        self.entries.push(ToolboxEntry::Tool(tool));
-        self
+    pub fn shared_tool(self, tool: Arc<dyn Tool>) -> Self {
+        self.source(Arc::new(FixedTool(tool)))
     }
 
     /// Adds the tools and sources of another toolbox.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
-        self.entries.extend(other.entries);
+        self.sources.extend(other.sources);
         self
     }
 
     /// Adds a source, with all tools that it has at any time.
     #[must_use]
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
-        self.entries.push(ToolboxEntry::Source(source));
+        self.sources.push(source);
         self
     }
 
     /// Returns whether the toolbox has no tools and no sources.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.sources.is_empty()
     }
 
     /// Starts all sources, and waits until each is connected or has failed, at most for 10 seconds. Returns at
     /// once if they were connected before, even if they are not now.
     pub async fn ready(&self) {
-        let all = futures::future::join_all(self.sources().map(|source| source.ready()));
+        let all = futures::future::join_all(self.sources.iter().map(|source| source.ready()));
         // The tools of a late source are offered in the next run.
         let _ = tokio::time::timeout(READY_TIMEOUT, all).await;
     }
 
     /// Answers a request of a page, if a source of this toolbox has it.
     pub(crate) async fn answer_app(&self, request: &AppRequest, cx: &ToolContext) -> Result<Value, ToolError> {
-        for source in self.sources() {
+        for source in &self.sources {
             if let Some(answer) = source.answer_app(request, cx).await {
                 return answer;
             }
@@ -115,20 +117,10 @@ impl Toolbox {
         Err(ToolError::new("the agent lists no MCP server of this name with pages, or not the tool"))
     }
 
-    fn sources(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
-        self.entries.iter().filter_map(|entry| match entry {
-            ToolboxEntry::Source(source) => Some(source),
-            ToolboxEntry::Tool(_) => None,
-        })
-    }
-
     /// Returns the current tools in the order in which they were added. Logs and leaves out all but the first tool of a
     /// name, and tools whose schema cannot be used.
     pub fn tools(&self) -> Vec<OfferedTool> {
-        let current = self.entries.iter().flat_map(|entry| match entry {
-            ToolboxEntry::Tool(tool) => vec![tool.clone()],
-            ToolboxEntry::Source(source) => source.tools(),
-        });
+        let current = self.sources.iter().flat_map(|source| source.tools());
         let mut cache = self.cache.lock();
         let mut tools: Vec<CachedTool> = Vec::new();
         let mut names: HashSet<String> = HashSet::new();
@@ -174,7 +166,7 @@ fn compile(tool: &Arc<dyn Tool>) -> Option<Arc<Validator>> {
 /// Compiled schemas are not copied.
 impl Clone for Toolbox {
     fn clone(&self) -> Self {
-        Self { entries: self.entries.clone(), cache: Mutex::default() }
+        Self { sources: self.sources.clone(), cache: Mutex::default() }
     }
 }
 
@@ -225,10 +217,10 @@ mod tests {
     #[test]
     fn of_tools_with_one_name_the_first_with_a_valid_schema_is_offered() {
         let toolbox = Toolbox::new()
-            .tool(tool("broken", "", json!({ "type": "string" })))
-            .tool(tool("a", "first", json!({})))
-            .tool(tool("a", "second", json!({})))
-            .tool(tool("broken", "whole", json!({})));
+            .shared_tool(tool("broken", "", json!({ "type": "string" })))
+            .shared_tool(tool("a", "first", json!({})))
+            .shared_tool(tool("a", "second", json!({})))
+            .shared_tool(tool("broken", "whole", json!({})));
         let tools = toolbox.tools();
         let offered: Vec<_> = tools.iter().map(|tool| (tool.name(), tool.tool.spec().description.as_str())).collect();
         assert_eq!(offered, [("a", "first"), ("broken", "whole")]);
