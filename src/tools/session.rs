@@ -7,7 +7,6 @@
 
 use std::{
     collections::VecDeque,
-    fmt,
     sync::Arc,
     task::{Context, Poll, Waker},
 };
@@ -119,12 +118,6 @@ impl ToolSession {
     pub(crate) fn reader(&self) -> ToolEvents {
         self.0.inner.lock().reader = ReaderState::Present(None);
         ToolEvents(self.clone())
-    }
-}
-
-impl fmt::Debug for ToolSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolSession").field("run", &self.0.run).finish_non_exhaustive()
     }
 }
 
