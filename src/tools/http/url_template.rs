@@ -212,18 +212,13 @@ fn fill_value(pieces: &[UrlPiece], arguments: &JsonObject) -> Result<Option<Stri
 }
 
 fn push_pairs(pairs: &mut Vec<String>, name: &str, argument: &str, value: Option<&Value>) -> Result<(), String> {
-    match value {
-        None | Some(Value::Null) => {}
-        Some(Value::Array(items)) => {
-            for item in items {
-                pairs.push(format!("{name}={}", encode(&scalar(argument, item)?)));
-            }
-        }
-        Some(Value::Object(_)) => {
-            pairs.push(format!("{name}={}", encode(&value.map(Value::to_string).unwrap_or_default())))
-        }
-        Some(value) => pairs.push(format!("{name}={}", encode(&scalar(argument, value)?))),
-    }
+    let texts = match value {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::Array(items)) => items.iter().map(|item| scalar(argument, item)).collect::<Result<_, _>>()?,
+        Some(object @ Value::Object(_)) => vec![object.to_string()],
+        Some(value) => vec![scalar(argument, value)?],
+    };
+    pairs.extend(texts.iter().map(|text| format!("{name}={}", encode(text))));
     Ok(())
 }
 
