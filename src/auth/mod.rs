@@ -24,7 +24,9 @@ pub use algorithm::JwtAlgorithm;
 pub use api_key::ApiKey;
 pub(crate) use api_key::ApiKeys;
 pub use authenticator::Authenticator;
-pub use error::{AuthError, KeyError, TokenError};
+#[cfg(feature = "jwt")]
+use error::TokenError;
+pub use error::{AuthError, KeyError};
 #[cfg(feature = "jwt")]
 pub use jwks::JwksOptions;
 #[cfg(feature = "jwt")]

@@ -44,23 +44,22 @@ pub enum CallerValue {
 
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged, expecting = "expected a source such as \"principal\", or { from = \"principal\", required = true }")]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected a source such as \"principal\", or { from = \"principal\", required = true }"
+)]
 enum ConfiguredHeader {
     Text(#[cfg_attr(test, schemars(regex(pattern = SOURCE)))] String),
-    Table(ConfiguredTable),
-}
-
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-struct ConfiguredTable {
-    /// `principal`: the name of the API key, or the subject of the token. `principal_id`: the same with its source, such
-    /// as `key:ada`. `claim:NAME`: a claim of the token. `header:NAME`: a header of the client's request.
-    #[cfg_attr(test, schemars(regex(pattern = SOURCE)))]
-    from: String,
-    /// True refuses calls of runs that do not have the value. Otherwise the header is left out.
-    #[serde(default)]
-    required: bool,
+    Table {
+        /// `principal`: the name of the API key, or the subject of the token. `principal_id`: the same with its source,
+        /// such as `key:ada`. `claim:NAME`: a claim of the token. `header:NAME`: a header of the client's request.
+        #[cfg_attr(test, schemars(regex(pattern = SOURCE)))]
+        from: String,
+        /// True refuses calls of runs that do not have the value. Otherwise the header is left out.
+        #[serde(default)]
+        required: bool,
+    },
 }
 
 /// The sources that [`CallerValue::parse`] accepts, for the JSON Schema.
@@ -79,25 +78,13 @@ impl schemars::JsonSchema for CallerHeader {
     }
 }
 
-impl CallerHeader {
-    /// A header that is left out if its value is missing.
-    pub fn optional(from: CallerValue) -> Self {
-        Self { from, required: false }
-    }
-
-    /// A header without whose value no call is made.
-    pub fn required(from: CallerValue) -> Self {
-        Self { from, required: true }
-    }
-}
-
 impl TryFrom<ConfiguredHeader> for CallerHeader {
     type Error = String;
 
     fn try_from(configured: ConfiguredHeader) -> Result<Self, String> {
         let (from, required) = match configured {
             ConfiguredHeader::Text(from) => (from, false),
-            ConfiguredHeader::Table(ConfiguredTable { from, required }) => (from, required),
+            ConfiguredHeader::Table { from, required } => (from, required),
         };
         Ok(Self { from: CallerValue::parse(&from)?, required })
     }

@@ -30,12 +30,10 @@ mod toolbox;
 #[cfg(feature = "sandbox")]
 pub(crate) use self::descriptors::close_descriptors_on_exec;
 pub use self::{
-    approval::{ApprovalRule, Patterns},
-    caller_headers::{CallerHeader, CallerValue},
+    approval::ApprovalRule,
     context::ToolContext,
     error::ToolError,
     function::{FnTool, IntoToolResult, tool_fn},
-    options::{HeaderSource, HeaderVariable},
     question::Question,
     schema::Validator,
     tool::{Approval, Repeat, Tool, ToolSource, ToolSpec},
@@ -43,6 +41,7 @@ pub use self::{
 };
 pub(crate) use self::{
     call_digest::call_digest,
+    caller_headers::{CallerHeader, CallerValue},
     question::{CallAnswers, PersonsAnswer},
     session::{ToolEvents, ToolSession},
 };

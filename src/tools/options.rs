@@ -15,24 +15,22 @@ use crate::upstream::secret_names::is_secret_header;
 /// The value of an HTTP header in a configuration. `Debug` does not show values.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(untagged, expecting = "expected a text, or a table such as { env = \"VARIABLE\", prefix = \"Bearer \" }")]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected a text, or a table such as { env = \"VARIABLE\", prefix = \"Bearer \" }"
+)]
 pub enum HeaderSource {
     /// The value itself. It is treated as a secret if the header's name suggests one, such as `Authorization`.
     Text(String),
     /// A secret in an environment variable.
-    Variable(HeaderVariable),
-}
-
-/// A header value that is read from an environment variable.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct HeaderVariable {
-    /// The name of the variable.
-    pub env: String,
-    /// A text before the variable's value, such as `Bearer `.
-    #[serde(default)]
-    pub prefix: String,
+    Variable {
+        /// The name of the variable.
+        env: String,
+        /// A text before the variable's value, such as `Bearer `.
+        #[serde(default)]
+        prefix: String,
+    },
 }
 
 impl From<&str> for HeaderSource {
@@ -45,7 +43,7 @@ impl fmt::Debug for HeaderSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(_) => f.write_str("Text(..)"),
-            Self::Variable(variable) => variable.fmt(f),
+            Self::Variable { env, .. } => f.debug_tuple("Variable").field(env).finish(),
         }
     }
 }
@@ -59,10 +57,7 @@ pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<Hea
             .map_err(|_| invalid(format!("{name:?} is not a valid header name")))?;
         let (text, is_secret) = match source {
             HeaderSource::Text(text) => (text.clone(), is_secret_header(name)),
-            HeaderSource::Variable(variable) => {
-                let value = env_value(&variable.env).map_err(invalid)?;
-                (format!("{}{value}", variable.prefix), true)
-            }
+            HeaderSource::Variable { env, prefix } => (prefix.clone() + &env_value(env).map_err(invalid)?, true),
         };
         let mut value = HeaderValue::from_str(&text)
             .map_err(|_| invalid(format!("the value of `{name}` has characters that a header cannot have")))?;

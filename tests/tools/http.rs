@@ -10,7 +10,7 @@ use agui_server::{
     agent::Principal,
     internal::{HttpMethod, HttpTool, HttpToolOptions},
     protocol::{ContentPart, PartSource},
-    tools::{Approval, ApprovalRule, CallerHeader, CallerValue, OfferedTool, Tool as _, Validator},
+    tools::{Approval, ApprovalRule, OfferedTool, Tool as _, Validator},
 };
 use axum::{
     Router,
@@ -20,7 +20,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
-use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use crate::support::{call, context_of, error_message, text};
@@ -77,6 +76,11 @@ async fn respond(State(record): State<Record>, request: Request) -> Response {
     }
 }
 
+fn options(address: SocketAddr, target: &str) -> HttpToolOptions {
+    let url = format!("http://{address}{target}");
+    serde_json::from_value(json!({ "kind": "http", "description": "A tool", "url": url })).unwrap()
+}
+
 impl Service {
     async fn start() -> Self {
         let record = Record::default();
@@ -88,7 +92,7 @@ impl Service {
     }
 
     fn tool(&self, target: &str, change: impl FnOnce(&mut HttpToolOptions)) -> OfferedTool {
-        let mut options = HttpToolOptions::get("A tool", format!("http://{}{target}", self.address));
+        let mut options = options(self.address, target);
         change(&mut options);
         let tool = HttpTool::new("tool", options).unwrap();
         OfferedTool { validator: Arc::new(Validator::new(&tool.spec().parameters).unwrap()), tool: Arc::new(tool) }
@@ -262,7 +266,7 @@ async fn errors_of_slow_and_unreachable_services_do_not_contain_arguments() {
     assert_eq!(error, "127.0.0.1 did not answer within 0.2 s.");
     assert!(begin.elapsed() < Duration::from_secs(5));
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let tool = HttpTool::new("tool", HttpToolOptions::get("A tool", format!("http://{gone}/x?q={{q}}"))).unwrap();
+    let tool = HttpTool::new("tool", options(gone, "/x?q={q}")).unwrap();
     let arguments = json!({ "q": "private" }).as_object().unwrap().clone();
     let error = tool.call(arguments, &crate::support::context()).await.unwrap_err();
     assert_eq!(error.message(), "127.0.0.1 cannot be reached.");
@@ -285,11 +289,12 @@ async fn approval_depends_on_the_arguments() {
 async fn a_service_learns_who_asks_and_a_model_cannot_say_it() {
     let service = Service::start().await;
     let tool = service.tool("/repeat?a={a}", |options| {
-        options.headers_from = IndexMap::from([
-            ("X-User".to_owned(), CallerHeader::optional(CallerValue::Principal)),
-            ("X-Tenant".to_owned(), CallerHeader::required(CallerValue::Claim("tenant".to_owned()))),
-            ("Authorization".to_owned(), CallerHeader::optional(CallerValue::Header("x-token".to_owned()))),
-        ]);
+        options.headers_from = serde_json::from_value(json!({
+            "X-User": "principal",
+            "X-Tenant": { "from": "claim:tenant", "required": true },
+            "Authorization": "header:x-token"
+        }))
+        .unwrap();
         options.parameters = Some(json!({ "properties": { "a": {} }, "additionalProperties": true }));
     });
     let claims = json!({ "tenant": "acme" }).as_object().unwrap().clone();

@@ -10,7 +10,7 @@ use agui_server::{
     llm::{LlmAgent, Model, ModelRequest, ModelStream},
     protocol::{Event, MessageContent},
     tools::{
-        Approval, ApprovalRule, CallerHeader, CallerValue, Repeat, ToolContext, ToolError, Toolbox,
+        Approval, ApprovalRule, Repeat, ToolContext, ToolError, Toolbox,
         mcp::{McpApproval, McpServer, McpServerOptions},
     },
 };
@@ -85,11 +85,12 @@ async fn each_call_over_a_shared_connection_has_the_headers_of_its_caller() {
     let mcp = server
         .connect(|options| {
             options.headers.insert("X-App".to_owned(), "agui".into());
-            options.headers_from.insert("X-User".to_owned(), CallerHeader::optional(CallerValue::Principal));
-            let tenant = CallerHeader::required(CallerValue::Claim("tenant".to_owned()));
-            options.headers_from.insert("X-Tenant".to_owned(), tenant);
-            let trace = CallerHeader::optional(CallerValue::Header("x-trace".to_owned()));
-            options.headers_from.insert("X-Trace".to_owned(), trace);
+            options.headers_from = serde_json::from_value(json!({
+                "X-User": "principal",
+                "X-Tenant": { "from": "claim:tenant", "required": true },
+                "X-Trace": "header:x-trace"
+            }))
+            .unwrap();
         })
         .await;
     let caller = |name: &str, tenant: &str| {
@@ -122,7 +123,7 @@ async fn a_request_of_a_page_has_the_headers_of_its_caller() {
     let mcp = server
         .connect(|options| {
             options.apps = true;
-            options.headers_from.insert("X-User".to_owned(), CallerHeader::optional(CallerValue::Principal));
+            options.headers_from.insert("X-User".to_owned(), serde_json::from_value(json!("principal")).unwrap());
         })
         .await;
     let keys = [ApiKey::from_secret("ada", "open sesame"), ApiKey::from_secret("eve", "let me in")];

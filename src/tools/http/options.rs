@@ -14,10 +14,6 @@ use crate::tools::{
     options::{HeaderSource, InvalidOption, check_not_zero},
 };
 
-/// The default time limit of a call.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// The default size limit of a response, in bytes.
-const MAX_RESULT_BYTES: usize = 256 * 1024;
 const CLIENT_HEADERS: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
 
 /// Options of an HTTP tool: a table `[tools.NAME]` of the configuration.
@@ -121,32 +117,14 @@ impl From<HttpMethod> for Method {
 }
 
 fn default_timeout() -> Duration {
-    TIMEOUT
+    Duration::from_secs(30)
 }
 
 fn default_max_result_bytes() -> usize {
-    MAX_RESULT_BYTES
+    256 * 1024
 }
 
 impl HttpToolOptions {
-    /// A tool that sends a GET request, with the defaults for all other options.
-    pub fn get(description: impl Into<String>, url: impl Into<String>) -> Self {
-        Self {
-            kind: ToolKind::Http,
-            description: description.into(),
-            url: url.into(),
-            method: HttpMethod::Get,
-            parameters: None,
-            headers: IndexMap::new(),
-            headers_from: IndexMap::new(),
-            result: None,
-            approval: ApprovalRule::Never,
-            repeat: None,
-            timeout: TIMEOUT,
-            max_result_bytes: MAX_RESULT_BYTES,
-        }
-    }
-
     /// Checks the options without reading the environment. [`HttpTool::new`](super::HttpTool::new) also checks `url`
     /// and `parameters`.
     ///
@@ -188,10 +166,11 @@ mod tests {
         let options =
             read("method = \"POST\"\ntimeout_secs = 5\nheaders = { A = { env = \"KEY\" }, B = \"b\" }").unwrap();
         assert_eq!((options.method, options.timeout), (HttpMethod::Post, Duration::from_secs(5)));
-        assert_eq!(options.max_result_bytes, MAX_RESULT_BYTES);
         assert_eq!(options.headers["B"], "b".into());
         options.check().unwrap();
-        assert_eq!(read("").unwrap(), HttpToolOptions::get("d", "https://h/{city}"));
+        let defaults = read("").unwrap();
+        assert_eq!((defaults.method, defaults.timeout), (HttpMethod::Get, Duration::from_secs(30)));
+        assert_eq!((defaults.approval, defaults.max_result_bytes), (ApprovalRule::Never, 256 * 1024));
     }
 
     #[test]

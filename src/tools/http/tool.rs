@@ -170,7 +170,8 @@ mod tests {
     use super::*;
 
     fn tool(url: &str, change: impl FnOnce(&mut HttpToolOptions)) -> Result<HttpTool, InvalidOption> {
-        let mut options = HttpToolOptions::get("The weather", url);
+        let options = json!({ "kind": "http", "description": "The weather", "url": url });
+        let mut options = serde_json::from_value(options).unwrap();
         change(&mut options);
         HttpTool::new("weather", options)
     }
