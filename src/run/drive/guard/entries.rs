@@ -1,10 +1,7 @@
 //! The values that the guard keeps for each message, tool call and chunked item.
 
 use super::violation::Owner;
-use crate::protocol::{
-    Event, MessageId, Role, ToolCallId,
-    event::{ReasoningMessageEnd, TextMessageEnd, TextMessageRole, ToolCallEnd},
-};
+use crate::protocol::{EventType, MessageId, Role, event::TextMessageRole};
 
 /// The fields of a message's start event. A message that is reopened must repeat them.
 pub(crate) struct TextDetails {
@@ -27,47 +24,11 @@ pub(crate) struct ImplicitMessage {
     pub(crate) made_by_call: bool,
 }
 
-pub(crate) struct OwnedChunk {
-    pub(crate) owner: Owner,
-    pub(crate) item: ChunkedItem,
-}
-
+/// An item that chunks have opened.
 #[derive(Clone)]
-pub(crate) enum ChunkedItem {
-    Text(MessageId),
-    Call(ToolCallId),
-    Reasoning(MessageId),
-}
-
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum ChunkKind {
-    Text,
-    Call,
-    Reasoning,
-}
-
-impl ChunkedItem {
-    pub(crate) fn kind(&self) -> ChunkKind {
-        match self {
-            Self::Text(_) => ChunkKind::Text,
-            Self::Call(_) => ChunkKind::Call,
-            Self::Reasoning(_) => ChunkKind::Reasoning,
-        }
-    }
-
-    pub(crate) fn id(&self) -> &str {
-        match self {
-            Self::Text(id) | Self::Reasoning(id) => id,
-            Self::Call(id) => id,
-        }
-    }
-
-    pub(crate) fn end(self, owner: Owner) -> Event {
-        let end: Event = match self {
-            Self::Text(id) => TextMessageEnd::new(id).into(),
-            Self::Call(id) => ToolCallEnd::new(id).into(),
-            Self::Reasoning(id) => ReasoningMessageEnd::new(id).into(),
-        };
-        end.attributed_to(owner)
-    }
+pub(crate) struct ChunkedItem {
+    /// The type of its chunks.
+    pub(crate) kind: EventType,
+    pub(crate) id: String,
+    pub(crate) owner: Owner,
 }

@@ -20,28 +20,23 @@ pub(crate) struct KnownMessage<'g> {
 impl Guard {
     pub(crate) fn known(&self, id: &str) -> Option<KnownMessage<'_>> {
         let attributed = |role, owner: &Owner, name| {
-            Some(KnownMessage { role, owner: owner.clone(), name, made_by_call: false, is_attributed: true })
+            let owner = owner.clone();
+            KnownMessage { role, owner, name, made_by_call: false, is_attributed: true }
         };
-        if let Some(text) = self.texts.get(id) {
+        Some(if let Some(text) = self.texts.get(id) {
             attributed(text.details.role.into(), &text.owner, text.details.name.as_deref())
         } else if let Some(message) = self.reasoning_messages.get(id) {
             attributed(Role::Reasoning, &message.owner, None)
         } else if let Some(owner) = self.activities.get(id) {
             attributed(Role::Activity, owner, None)
         } else if let Some(ImplicitMessage { role, owner, name, made_by_call }) = self.implicit_messages.get(id) {
-            let (owner, name) = (owner.clone(), name.as_deref());
-            Some(KnownMessage { role: *role, owner, name, made_by_call: *made_by_call, is_attributed: !made_by_call })
+            let known = attributed(*role, owner, name.as_deref());
+            KnownMessage { made_by_call: *made_by_call, is_attributed: !made_by_call, ..known }
         } else {
             let earlier = self.history.message(id)?;
-            let owner = earlier.subagent_run_id().cloned();
-            Some(KnownMessage {
-                role: earlier.role(),
-                owner,
-                name: earlier.name(),
-                made_by_call: false,
-                is_attributed: false,
-            })
-        }
+            let known = attributed(earlier.role(), &earlier.subagent_run_id().cloned(), earlier.name());
+            KnownMessage { is_attributed: false, ..known }
+        })
     }
 
     pub(crate) fn check_message_id(

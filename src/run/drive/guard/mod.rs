@@ -24,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 use indexmap::{IndexMap, IndexSet};
 
 use self::{
-    entries::{CallDetails, ImplicitMessage, OwnedChunk, TextDetails},
+    entries::{CallDetails, ChunkedItem, ImplicitMessage, TextDetails},
     history::History,
     items::{ItemTable, MAX_OPEN_ITEMS},
     patch::check_patch,
@@ -39,7 +39,7 @@ pub(crate) use violation::Violation;
 /// Passes only legal streams on.
 #[derive(Default)]
 pub struct Guard {
-    open_chunks: Vec<OwnedChunk>,
+    open_chunks: Vec<ChunkedItem>,
     texts: ItemTable<MessageId, TextDetails>,
     calls: ItemTable<ToolCallId, CallDetails>,
     /// A span and a message may share an id. They then have the same owner.
@@ -85,6 +85,11 @@ impl Guard {
         if !self.open_chunks.is_empty() {
             self.close_chunks_before(&event, out)?;
         }
+        self.pass(event, out)
+    }
+
+    /// Checks an event of the agent, or one that a chunk stands for, and emits it.
+    fn pass(&mut self, event: Event, out: &mut impl EventSink) -> Result<(), Violation> {
         let is_sent_unchanged = match &event {
             Event::TextMessageContent(e) => self.text_content(e)?,
             Event::ToolCallArgs(e) => self.call_args(e)?,
@@ -99,9 +104,9 @@ impl Guard {
             Event::ReasoningMessageStart(e) => return self.reasoning_message_start(e, out),
             Event::ReasoningMessageEnd(e) => self.reasoning_message_end(e)?,
             Event::ReasoningEncryptedValue(e) => self.encrypted_value(e)?,
-            Event::TextMessageChunk(e) => return self.text_chunk(e, out),
-            Event::ToolCallChunk(e) => return self.call_chunk(e, out),
-            Event::ReasoningMessageChunk(e) => return self.reasoning_chunk(e, out),
+            Event::TextMessageChunk(_) | Event::ToolCallChunk(_) | Event::ReasoningMessageChunk(_) => {
+                return self.chunk(&event, out);
+            }
             Event::StepStarted(e) => {
                 if self.steps.len() >= MAX_OPEN_ITEMS {
                     let problem = format!("{MAX_OPEN_ITEMS} steps are already open");

@@ -19,9 +19,4 @@ impl Violation {
     pub(crate) fn new(event: EventType, problem: impl Into<Cow<'static, str>>) -> Self {
         Self { event, problem: problem.into() }
     }
-
-    /// Returns the type of the illegal event.
-    pub fn event(&self) -> EventType {
-        self.event
-    }
 }
