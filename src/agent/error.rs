@@ -19,9 +19,12 @@ pub struct AgentError(Box<Shown>);
 
 /// The failure as the client sees it. It is the source of its [`AgentError`], so that it is found in a chain of errors
 /// whose types hide the error itself.
+#[derive(Debug, thiserror::Error)]
+#[error("{code}")]
 struct Shown {
     code: Cow<'static, str>,
     message: Cow<'static, str>,
+    #[source]
     cause: Option<BoxError>,
 }
 
@@ -102,24 +105,6 @@ impl fmt::Debug for AgentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.0.code, self.0.message)?;
         self.0.cause.as_ref().map_or(Ok(()), |cause| write!(f, ": {}", error_chain(&**cause)))
-    }
-}
-
-impl StdError for Shown {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.cause.as_deref().map(|cause| cause as _)
-    }
-}
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.code)
-    }
-}
-
-impl fmt::Debug for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.code)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::protocol::Event;
 
@@ -31,35 +31,26 @@ struct QueueState {
 }
 
 impl EventQueue {
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        self.0.lock()
-    }
-
-    /// A closed queue drops the events.
-    pub(super) fn push(&self, events: impl IntoIterator<Item = Event>) {
-        let stream = self.state().push(events);
+    /// Returns the number of the last event. A closed queue drops the events.
+    pub(super) fn push(&self, events: impl IntoIterator<Item = Event>) -> u64 {
+        let mut state = self.0.lock();
+        let stream = state.push(events);
+        let last = state.pushed;
+        drop(state);
         if let Some(waker) = stream {
             waker.wake();
         }
+        last
     }
 
     /// Waits until the stream has taken the events. They are sent even if the future is dropped after its first poll.
     pub(super) async fn send(&self, events: impl IntoIterator<Item = Event>) -> Result<(), Closed> {
-        let last = {
-            let mut state = self.state();
-            let stream = state.push(events);
-            let last = state.pushed;
-            drop(state);
-            if let Some(waker) = stream {
-                waker.wake();
-            }
-            last
-        };
-        poll_fn(|cx| self.state().poll_taken(last, cx)).await
+        let last = self.push(events);
+        poll_fn(|cx| self.0.lock().poll_taken(last, cx)).await
     }
 
     pub(super) fn take(&self, cx: &Context<'_>) -> Option<Event> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         let event = state.events.pop_front()?;
         state.taken += 1;
         let taken = state.taken;
@@ -73,14 +64,14 @@ impl EventQueue {
 
     /// Returns false if there is an event already.
     pub(super) fn wake_at_next(&self, cx: &Context<'_>) -> bool {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.stream = Some(cx.waker().clone());
         state.events.is_empty()
     }
 
     /// Ends all waiting, and drops events that are left or come later.
     pub(super) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.is_closed = true;
         let (events, senders) = (std::mem::take(&mut state.events), std::mem::take(&mut state.senders));
         drop(state);

@@ -1,8 +1,9 @@
 //! The simplest agent to try a front end with: it repeats the newest user message.
 
+use super::identity;
 use crate::{
     agent::{Agent, EventStream, RunContext, emit::TextMessage, events},
-    protocol::{AgentCapabilities, RunAgentInput, capabilities::IdentityCapabilities},
+    protocol::{AgentCapabilities, RunAgentInput},
 };
 
 /// An agent that answers with the newest user message, one word for each event.
@@ -21,13 +22,7 @@ impl Agent for Echo {
     }
 
     fn capabilities(&self) -> AgentCapabilities {
-        let identity = IdentityCapabilities {
-            name: Some("echo".to_owned()),
-            r#type: Some("agui-server".to_owned()),
-            description: Some("Repeats the newest user message".to_owned()),
-            ..IdentityCapabilities::default()
-        };
-        AgentCapabilities { identity: Some(identity), ..AgentCapabilities::default() }
+        identity("echo", "Repeats the newest user message")
     }
 
     /// From its start.

@@ -8,6 +8,8 @@ mod replay;
 #[cfg(feature = "config")]
 pub(crate) mod script;
 
+use crate::protocol::{AgentCapabilities, capabilities::IdentityCapabilities};
+
 pub use echo::Echo;
 #[cfg(feature = "upstream")]
 pub use remote::{Remote, RemoteOptions};
@@ -15,3 +17,14 @@ pub use remote::{Remote, RemoteOptions};
 pub(crate) use replay::{Replay, ReplayOptions};
 #[cfg(feature = "config")]
 pub(crate) use script::Script;
+
+/// The capabilities of an agent that declares only what it is.
+fn identity(name: &str, description: &str) -> AgentCapabilities {
+    let identity = IdentityCapabilities {
+        name: Some(name.to_owned()),
+        r#type: Some("agui-server".to_owned()),
+        description: Some(description.to_owned()),
+        ..IdentityCapabilities::default()
+    };
+    AgentCapabilities { identity: Some(identity), ..AgentCapabilities::default() }
+}

@@ -127,22 +127,12 @@ impl Surface {
         }
         let components = self.parts.components.as_deref().unwrap_or_default();
         let faults = self.run.check(components, Some(self.parts.data.as_ref().unwrap_or(&Value::Null)));
-        match (faults.is_empty(), self.is_painted) {
-            (true, true) => {
-                self.run.ended(true);
-                None
-            }
-            (true, false) => {
-                self.run.ended(true);
-                self.paint()
-            }
-            (false, true) => {
-                self.run.ended(false);
-                self.has_failed = true;
-                None
-            }
-            (false, false) => Some(self.fail(&faults)),
+        if !faults.is_empty() && !self.is_painted {
+            return Some(self.fail(&faults));
         }
+        self.has_failed = !faults.is_empty();
+        self.run.ended(faults.is_empty());
+        if self.is_painted { None } else { self.paint() }
     }
 
     /// Returns whether the next attempt takes the place of this one.

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
+use smart_default::SmartDefault;
 use tokio::time::{Instant, timeout, timeout_at};
 use tracing::Instrument as _;
 
@@ -61,7 +62,7 @@ impl Remote {
 
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote").field("url", &self.endpoint.url().as_str()).finish_non_exhaustive()
+        f.debug_struct("Remote").field("url", &self.endpoint.url.as_str()).finish_non_exhaustive()
     }
 }
 
@@ -71,7 +72,7 @@ impl Agent for Remote {
         event_stream(async_stream::try_stream! {
             let mut frames = RunStream::open(endpoint, input, cx.clone()).await?;
             let mut reader = Reader::with_new_ids(NewIds::of(&cx));
-            let mut runs = StreamedRuns::new(&cx);
+            let mut runs = StreamedRuns::default();
             let ending = loop {
                 let next = match runs.deadline {
                     None => frames.next().await,
@@ -93,7 +94,7 @@ impl Agent for Remote {
                     Err(error) if runs.ended.is_none() => Err(malformed_event(error))?,
                     decoded => decoded.unwrap_or(DecodedEvents::Nothing),
                 };
-                let (event, is_over) = runs.next(decoded);
+                let (event, is_over) = runs.next(decoded, &cx);
                 while let Some(step) = runs.abandoned_steps.pop() {
                     yield step.into();
                 }
@@ -148,9 +149,10 @@ enum RunEnding {
 ///
 /// The requested run is known by its id. Some endpoints give their runs ids of their own; so the last run of a stream
 /// counts as the requested one. The events of all runs are passed on, because messages accumulate over them.
-struct StreamedRuns<'a> {
-    cx: &'a RunContext,
+#[derive(SmartDefault)]
+struct StreamedRuns {
     is_active: bool,
+    #[default(true)]
     is_requested: bool,
     /// The ends of the open steps.
     open_steps: Vec<StepFinished>,
@@ -165,28 +167,14 @@ struct StreamedRuns<'a> {
     is_warned: bool,
 }
 
-impl<'a> StreamedRuns<'a> {
-    fn new(cx: &'a RunContext) -> Self {
-        Self {
-            cx,
-            is_active: false,
-            is_requested: true,
-            open_steps: Vec::new(),
-            abandoned_steps: Vec::new(),
-            ended: None,
-            deadline: None,
-            late: 0,
-            is_warned: false,
-        }
-    }
-
+impl StreamedRuns {
     /// Returns the event to pass on, and whether the stream is read far enough.
-    fn next(&mut self, decoded: DecodedEvents) -> (Option<Event>, bool) {
+    fn next(&mut self, decoded: DecodedEvents, cx: &RunContext) -> (Option<Event>, bool) {
         let ending = match decoded {
             DecodedEvents::Nothing if self.ended.is_none() => return (None, false),
             DecodedEvents::Started(_) if self.ended.is_some() && self.is_requested => return (None, true),
             DecodedEvents::Started(started) => {
-                self.begin(&started);
+                self.begin(&started, cx);
                 return (None, false);
             }
             DecodedEvents::Event(event) if self.ended.is_none() => {
@@ -203,7 +191,7 @@ impl<'a> StreamedRuns<'a> {
                 return (Some(event), false);
             }
             DecodedEvents::Finished(finished) if self.ended.is_none() => {
-                self.is_requested |= finished.run_id == *self.cx.run_id();
+                self.is_requested |= finished.run_id == *cx.run_id();
                 RunEnding::Finished(finished)
             }
             // The only event of a run that may follow its end. The tokens of the run are counted also if it has no usage.
@@ -229,7 +217,7 @@ impl<'a> StreamedRuns<'a> {
     }
 
     /// Logs a run with other ids, which matters when the logs of both servers are compared, and an unknown version.
-    fn begin(&mut self, started: &RunStarted) {
+    fn begin(&mut self, started: &RunStarted, cx: &RunContext) {
         if self.ended.take().is_some() {
             self.abandoned_steps = std::mem::take(&mut self.open_steps);
         }
@@ -238,8 +226,8 @@ impl<'a> StreamedRuns<'a> {
         if is_nested {
             tracing::warn!("the remote agent began a run before the end of another one; both are read as one run");
         }
-        self.is_requested = started.run_id == *self.cx.run_id() || (is_nested && self.is_requested);
-        let has_other_ids = !self.is_requested || started.thread_id != *self.cx.thread_id();
+        self.is_requested = started.run_id == *cx.run_id() || (is_nested && self.is_requested);
+        let has_other_ids = !self.is_requested || started.thread_id != *cx.thread_id();
         if has_other_ids && !std::mem::replace(&mut self.is_warned, true) {
             let (thread, run) =
                 (shortened(&started.thread_id, MAX_LOGGED_CHARS), shortened(&started.run_id, MAX_LOGGED_CHARS));

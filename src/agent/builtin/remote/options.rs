@@ -149,13 +149,9 @@ impl RemoteOptions {
     pub(super) fn resolved_headers(&self) -> Result<Vec<(String, SecretString)>, InvalidOption> {
         let mut headers = self.headers.clone();
         for (name, variable) in &self.headers_env {
-            match std::env::var(variable) {
-                Ok(value) if !value.trim().is_empty() => headers.push((name.clone(), value.trim().into())),
-                _ => {
-                    let problem = unset_variable(variable);
-                    return Err(InvalidOption::new("headers_env", problem));
-                }
-            }
+            let value = std::env::var(variable).ok().filter(|value| !value.trim().is_empty());
+            let value = value.ok_or_else(|| InvalidOption::new("headers_env", unset_variable(variable)))?;
+            headers.push((name.clone(), value.trim().into()));
         }
         Ok(headers)
     }

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use serde::Deserialize as _;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::new_ids::NewIds;
 use crate::{
@@ -54,29 +54,6 @@ pub(super) struct Reader {
     warned: HashSet<String>,
 }
 
-/// The events of versions before 1.0.
-#[derive(Clone, Copy)]
-enum ThinkingEvent {
-    Start,
-    End,
-    MessageStart,
-    MessageContent,
-    MessageEnd,
-}
-
-impl ThinkingEvent {
-    fn from_wire(name: &str) -> Option<Self> {
-        Some(match name {
-            "THINKING_START" => Self::Start,
-            "THINKING_END" => Self::End,
-            "THINKING_TEXT_MESSAGE_START" => Self::MessageStart,
-            "THINKING_TEXT_MESSAGE_CONTENT" => Self::MessageContent,
-            "THINKING_TEXT_MESSAGE_END" => Self::MessageEnd,
-            _ => return None,
-        })
-    }
-}
-
 impl Reader {
     pub(super) fn with_new_ids(new_ids: Option<NewIds>) -> Self {
         Self { new_ids, ..Self::default() }
@@ -99,8 +76,8 @@ impl Reader {
             Some(_) => return Err(self.malformed(None, "type: expected a string")),
             None => return Err(self.malformed(None, "type: missing")),
         };
-        let kind = if let Some(thinking) = ThinkingEvent::from_wire(&name) {
-            self.convert_thinking(thinking, &mut object)
+        let kind = if let Some(kind) = self.convert_thinking(&name, &mut object) {
+            kind
         } else if let Some(kind) = EventType::ALL.iter().copied().find(|kind| kind.as_str() == name) {
             kind
         } else {
@@ -226,31 +203,33 @@ impl Reader {
         Ok(decoded.input.messages.into_vec())
     }
 
-    /// Converts an old event to the one that replaced it, and returns the new type. An end gets the id of its start.
-    fn convert_thinking(&mut self, event: ThinkingEvent, object: &mut Map<String, Value>) -> EventType {
-        let (kind, id) = match event {
-            ThinkingEvent::Start => {
+    /// Converts an event of a version before 1.0 to the one that replaced it, and returns the new type; `None` for all others.
+    /// An end gets the id of its start.
+    fn convert_thinking(&mut self, name: &str, object: &mut JsonObject) -> Option<EventType> {
+        let (kind, id) = match name {
+            "THINKING_START" => {
                 if let Some(Value::String(title)) = object.remove("title") {
                     self.warn("the title of THINKING_START was left out", &title);
                 }
                 (EventType::ReasoningStart, self.reasoning_id.insert(MessageId::random()).clone())
             }
-            ThinkingEvent::End => (EventType::ReasoningEnd, self.reasoning_id.take().unwrap_or_else(MessageId::random)),
-            ThinkingEvent::MessageStart => {
+            "THINKING_END" => (EventType::ReasoningEnd, self.reasoning_id.take().unwrap_or_else(MessageId::random)),
+            "THINKING_TEXT_MESSAGE_START" => {
                 object.insert("role".to_owned(), json!("reasoning"));
                 (EventType::ReasoningMessageStart, self.reasoning_message_id.insert(MessageId::random()).clone())
             }
-            ThinkingEvent::MessageContent => {
+            "THINKING_TEXT_MESSAGE_CONTENT" => {
                 let id = self.reasoning_message_id.get_or_insert_with(MessageId::random).clone();
                 (EventType::ReasoningMessageContent, id)
             }
-            ThinkingEvent::MessageEnd => {
+            "THINKING_TEXT_MESSAGE_END" => {
                 (EventType::ReasoningMessageEnd, self.reasoning_message_id.take().unwrap_or_else(MessageId::random))
             }
+            _ => return None,
         };
         object.insert("type".to_owned(), kind.as_str().into());
         object.insert("messageId".to_owned(), id.as_str().into());
-        kind
+        Some(kind)
     }
 
     fn malformed(&self, kind: Option<&'static str>, problem: impl AsRef<str>) -> Malformed {

@@ -33,7 +33,7 @@ const EXCERPT_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Endpoint {
     client: Client,
-    url: Url,
+    pub(super) url: Url,
     headers: HeaderMap,
     pass: Vec<HeaderName>,
     watch: StreamLimits,
@@ -68,10 +68,6 @@ impl Endpoint {
             head_timeout: options.connect_timeout.saturating_add(options.idle_timeout),
             is_resumable: options.resumable,
         })
-    }
-
-    pub(super) fn url(&self) -> &Url {
-        &self.url
     }
 
     pub(super) async fn send(&self, input: RunAgentInput, cx: &RunContext) -> Result<ServerEvents, AgentError> {

@@ -1,10 +1,11 @@
 //! The agent: plays the events of a recording.
 
-use std::{fmt, future::pending, path::Path, sync::Arc, time::Duration};
+use std::{future::pending, path::Path, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
+    super::identity,
     conversation::Conversations,
     options::{ReplayFault, ReplayOptions},
 };
@@ -12,7 +13,7 @@ use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
     base::units::deadline,
     protocol::recording::{Recording, RecordingError, read_folder},
-    protocol::{AgentCapabilities, Event, RunAgentInput, capabilities::IdentityCapabilities},
+    protocol::{AgentCapabilities, Event, RunAgentInput},
 };
 
 /// The least time between two events of a slow run.
@@ -59,13 +60,6 @@ impl Replay {
     }
 }
 
-impl fmt::Debug for Replay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.recordings.iter().map(|recording| &recording.name).collect();
-        f.debug_struct("Replay").field("recordings", &names).field("options", &self.options).finish_non_exhaustive()
-    }
-}
-
 impl Agent for Replay {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         let found = self.conversations.find(&input);
@@ -106,14 +100,7 @@ impl Agent for Replay {
     }
 
     fn capabilities(&self) -> AgentCapabilities {
-        let description = self.options.description.clone().unwrap_or_else(|| "Plays recorded runs".to_owned());
-        let identity = IdentityCapabilities {
-            name: Some("replay".to_owned()),
-            r#type: Some("agui-server".to_owned()),
-            description: Some(description),
-            ..IdentityCapabilities::default()
-        };
-        AgentCapabilities { identity: Some(identity), ..AgentCapabilities::default() }
+        identity("replay", self.options.description.as_deref().unwrap_or("Plays recorded runs"))
     }
 
     /// From its start.
