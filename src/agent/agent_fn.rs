@@ -193,7 +193,7 @@ mod tests {
     use futures::StreamExt as _;
 
     use super::*;
-    use crate::{agent::RunIdentity, protocol::EventType};
+    use crate::protocol::EventType;
 
     fn start<R>(agent: impl Fn(RunAgentInput, Emitter) -> R + Send + Sync + 'static) -> EventStream
     where
@@ -203,9 +203,7 @@ mod tests {
     }
 
     fn run(agent: &impl Agent) -> EventStream {
-        let identity =
-            RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "agent".into(), principal: None };
-        agent.run(RunAgentInput::new("t", "r", vec![]), RunContext::new(identity))
+        agent.run(RunAgentInput::new("t", "r", vec![]), RunContext::new("t", "r", "agent"))
     }
 
     async fn outcome(stream: EventStream) -> (Vec<&'static str>, Option<String>) {

@@ -10,6 +10,7 @@ use std::{
     },
 };
 
+use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use smart_default::SmartDefault;
@@ -25,16 +26,16 @@ use crate::{
 };
 
 /// The request headers passed to agents (`pass_headers`), in the order of the request, and the place of the request in a
-/// trace. `Debug` shows the names only.
+/// trace. Without `Debug`, because headers can be secret.
 #[derive(Clone, Default)]
-pub struct Forwarded {
+pub(crate) struct Forwarded {
     headers: Option<Arc<[(String, String)]>>,
     trace: Option<Arc<TraceContext>>,
 }
 
 impl Forwarded {
     /// Headers with lower-case names.
-    pub fn new(headers: impl IntoIterator<Item = (String, String)>) -> Self {
+    pub(crate) fn new(headers: impl IntoIterator<Item = (String, String)>) -> Self {
         let headers: Arc<[_]> = headers.into_iter().collect();
         Self { headers: (!headers.is_empty()).then_some(headers), trace: None }
     }
@@ -49,34 +50,19 @@ impl Forwarded {
         self.trace.as_ref()
     }
 
-    /// The values of a header. `name` is in lower case.
-    pub fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let headers = self.headers.as_deref().unwrap_or_default().iter();
-        headers.filter(move |(header, _)| header == name).map(|(_, value)| value.as_str())
-    }
-
     pub(crate) fn all(&self) -> &[(String, String)] {
         self.headers.as_deref().unwrap_or_default()
     }
 }
 
-impl fmt::Debug for Forwarded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.headers.as_deref().unwrap_or_default().iter().map(|(name, _)| name)).finish()
-    }
-}
-
 /// The names of a run, as they are logged.
 #[derive(Debug, Clone)]
-pub struct RunIdentity {
-    /// The thread's id.
-    pub thread_id: ThreadId,
-    /// The run's id.
-    pub run_id: RunId,
+pub(crate) struct RunIdentity {
+    pub(crate) thread_id: ThreadId,
+    pub(crate) run_id: RunId,
     /// The name that the agent is served under.
-    pub agent: Arc<str>,
-    /// The authenticated caller; `None` on a server without authentication.
-    pub principal: Option<Principal>,
+    pub(crate) agent: Arc<str>,
+    pub(crate) principal: Option<Principal>,
 }
 
 /// What an agent may take from the input of a run, which a client wrote in part.
@@ -131,14 +117,22 @@ impl fmt::Debug for RunContext {
 }
 
 impl RunContext {
-    /// A context without forwarded headers.
-    pub fn new(identity: RunIdentity) -> Self {
-        Self::with_forwarded(identity, Forwarded::default())
+    /// A context without a server, for tests: of a run without a principal and forwarded headers.
+    pub fn new(thread_id: impl Into<ThreadId>, run_id: impl Into<RunId>, agent: &str) -> Self {
+        let (thread_id, run_id) = (thread_id.into(), run_id.into());
+        let identity = RunIdentity { thread_id, run_id, agent: agent.into(), principal: None };
+        Self::observed(identity, Forwarded::default(), InputRules::default(), None)
     }
 
-    /// A context with forwarded headers.
-    pub fn with_forwarded(identity: RunIdentity, forwarded: Forwarded) -> Self {
-        Self::observed(identity, forwarded, InputRules::default(), None)
+    /// The context of the same run for this principal, with these headers. Their names are in lower case.
+    #[must_use]
+    pub fn with_caller(
+        self,
+        principal: Option<Principal>,
+        headers: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let identity = RunIdentity { principal, ..self.parts.identity.clone() };
+        Self::observed(identity, Forwarded::new(headers), InputRules::default(), None)
     }
 
     /// A context of a server's run. `observer` is what the server keeps of the run for those that count and record its calls;
@@ -186,9 +180,14 @@ impl RunContext {
         self.parts.observer.as_deref()?.downcast_ref()
     }
 
-    /// The place of the run in a trace. Requests to other servers take its [headers](TraceScope::headers) with them.
-    pub fn trace(&self) -> &TraceScope {
+    /// The place of the run in a trace.
+    pub(crate) fn trace(&self) -> &TraceScope {
         &self.trace
+    }
+
+    /// The headers `traceparent` and `tracestate` for a request to another server. Empty outside of a trace.
+    pub fn trace_headers(&self) -> HeaderMap {
+        self.trace.headers()
     }
 
     pub(crate) fn model_calls(&self) -> MutexGuard<'_, ModelCalls> {
@@ -225,9 +224,10 @@ impl RunContext {
         self.parts.identity.principal.as_ref()
     }
 
-    /// The request headers that are passed to agents.
-    pub fn forwarded(&self) -> &Forwarded {
-        &self.parts.forwarded
+    /// The values of a request header that is passed to agents (`pass_headers`). `name` is in lower case.
+    pub fn header_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let headers = self.parts.forwarded.all().iter();
+        headers.filter(move |(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 
     /// Returns whether the client's context and state may become instructions of the model.
@@ -289,7 +289,7 @@ impl RunContext {
     }
 
     /// All names of the run.
-    pub fn identity(&self) -> &RunIdentity {
+    pub(crate) fn identity(&self) -> &RunIdentity {
         &self.parts.identity
     }
 
@@ -313,9 +313,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_output_of_forwarded_headers_shows_no_values() {
-        let forwarded = Forwarded::new([("x-tenant".to_owned(), "acme".to_owned())]);
-        assert_eq!(forwarded.values("x-tenant").collect::<Vec<_>>(), ["acme"]);
-        assert_eq!(format!("{forwarded:?}"), r#"{"x-tenant"}"#);
+    fn a_header_is_found_by_its_name() {
+        let cx = RunContext::new("t", "r", "a").with_caller(None, [("x-tenant".to_owned(), "acme".to_owned())]);
+        assert_eq!(cx.header_values("x-tenant").collect::<Vec<_>>(), ["acme"]);
+        assert_eq!(cx.header_values("x-other").count(), 0);
     }
 }

@@ -11,8 +11,8 @@ use super::{
     event_queue::{Closed, EventQueue},
 };
 use crate::protocol::{
-    Event, Interrupt, JsonObject, JsonPatch, MessageContent, MessageId, PatchOperation, ToolCallId,
-    event::{ActivityDelta, ActivitySnapshot, Custom},
+    Event, Interrupt, JsonObject, JsonPatch, MessageContent, MessageId, ToolCallId,
+    event::{ActivityDelta, ActivitySnapshot, Custom, ReasoningMessageContent, StateDelta, TextMessageContent},
 };
 
 /// Sends the events of one run. Cheap to clone.
@@ -76,7 +76,11 @@ impl Emitter {
     pub async fn text_message(&self) -> Result<TextWriter, AgentError> {
         let message = TextMessage::new();
         self.event(message.start()).await?;
-        Ok(TextWriter { end: self.close_with([message.end()]), message })
+        Ok(TextWriter {
+            id: message.id().clone(),
+            delta: |id, text| TextMessageContent::new(id, text).into(),
+            end: self.close_with([message.end()]),
+        })
     }
 
     /// Sends a whole span of reasoning.
@@ -85,10 +89,14 @@ impl Emitter {
     }
 
     /// Opens a span of reasoning that is sent in pieces.
-    pub async fn reasoning_span(&self) -> Result<ReasoningWriter, AgentError> {
+    pub async fn reasoning_span(&self) -> Result<TextWriter, AgentError> {
         let span = ReasoningSpan::new();
         self.events(span.start()).await?;
-        Ok(ReasoningWriter { end: self.close_with(span.end()), span })
+        Ok(TextWriter {
+            id: span.message_id().clone(),
+            delta: |id, text| ReasoningMessageContent::new(id, text).into(),
+            end: self.close_with(span.end()),
+        })
     }
 
     /// Sends a whole tool call. Send the [result](ToolCallHandle::result) of an own tool; the client's tools are
@@ -105,10 +113,10 @@ impl Emitter {
         self.event(state::snapshot(serde_json::to_value(state)?)).await
     }
 
-    /// Changes parts of the state: all operations apply, or none does. Takes [`PatchOperation`]s, or a JSON Patch such as
+    /// Changes parts of the state: all operations apply, or none does. Takes [`PatchOperation`](crate::protocol::PatchOperation)s, or a JSON Patch such as
     /// `json!([{ "op": "replace", "path": "/stock", "value": 1 }])`.
-    pub async fn patch_state(&self, patch: impl IntoPatch) -> Result<(), AgentError> {
-        self.event(state::delta(patch.into_patch()?)).await
+    pub async fn patch_state(&self, patch: impl Serialize) -> Result<(), AgentError> {
+        self.event(StateDelta::new(read_patch(patch)?)).await
     }
 
     /// Runs a future as a step, which is closed also if the future fails.
@@ -174,46 +182,29 @@ impl fmt::Debug for Emitter {
     }
 }
 
-/// A text message that is sent in pieces. Dropping it ends the message.
+/// A text message or a span of reasoning that is sent in pieces. Dropping it ends the message.
 #[derive(Debug)]
 #[must_use = "a message ends when its writer is dropped"]
 pub struct TextWriter {
-    message: TextMessage,
+    id: MessageId,
+    delta: fn(MessageId, String) -> Event,
     end: CloseOnDrop,
 }
 
 impl TextWriter {
     /// The message's id.
     pub fn id(&self) -> &MessageId {
-        self.message.id()
+        &self.id
     }
 
     /// Appends text. Empty text sends nothing.
     pub async fn push(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
-        self.end.out.events(non_empty(text).map(|text| self.message.delta(text))).await
+        // AG-UI forbids empty deltas.
+        let text = Some(text.into()).filter(|text| !text.is_empty());
+        self.end.out.events(text.map(|text| (self.delta)(self.id.clone(), text))).await
     }
 
     /// Ends the message.
-    pub async fn end(self) -> Result<(), AgentError> {
-        self.end.send().await
-    }
-}
-
-/// A span of reasoning that is sent in pieces. Dropping it ends the span.
-#[derive(Debug)]
-#[must_use = "a span ends when its writer is dropped"]
-pub struct ReasoningWriter {
-    span: ReasoningSpan,
-    end: CloseOnDrop,
-}
-
-impl ReasoningWriter {
-    /// Appends text. Empty text sends nothing.
-    pub async fn push(&mut self, text: impl Into<String>) -> Result<(), AgentError> {
-        self.end.out.events(non_empty(text).map(|text| self.span.delta(text))).await
-    }
-
-    /// Ends the span.
     pub async fn end(self) -> Result<(), AgentError> {
         self.end.send().await
     }
@@ -258,36 +249,11 @@ impl ActivityHandle {
     }
 
     /// Changes parts of the activity's content: all operations apply, or none does.
-    pub async fn patch(&self, patch: impl IntoPatch) -> Result<(), AgentError> {
-        let patch = patch.into_patch()?;
-        self.out.event(ActivityDelta::new(self.id.clone(), self.activity_type.clone(), patch)).await
-    }
-}
-
-/// What can be a JSON Patch: operations, or their JSON.
-pub trait IntoPatch {
-    /// Returns the operations.
     ///
-    /// # Errors
-    /// If the JSON is not a JSON Patch (RFC 6902).
-    fn into_patch(self) -> Result<JsonPatch, AgentError>;
-}
-
-impl IntoPatch for JsonPatch {
-    fn into_patch(self) -> Result<JsonPatch, AgentError> {
-        Ok(self)
-    }
-}
-
-impl<const N: usize> IntoPatch for [PatchOperation; N] {
-    fn into_patch(self) -> Result<JsonPatch, AgentError> {
-        Ok(self.into())
-    }
-}
-
-impl IntoPatch for Value {
-    fn into_patch(self) -> Result<JsonPatch, AgentError> {
-        Ok(serde_json::from_value(self)?)
+    /// Takes the same as [`Emitter::patch_state`].
+    pub async fn patch(&self, patch: impl Serialize) -> Result<(), AgentError> {
+        let patch = read_patch(patch)?;
+        self.out.event(ActivityDelta::new(self.id.clone(), self.activity_type.clone(), patch)).await
     }
 }
 
@@ -309,7 +275,7 @@ impl Drop for CloseOnDrop {
     }
 }
 
-/// AG-UI forbids empty deltas.
-fn non_empty(text: impl Into<String>) -> Option<String> {
-    Some(text.into()).filter(|text| !text.is_empty())
+/// Fails if the JSON is not a JSON Patch (RFC 6902).
+fn read_patch(patch: impl Serialize) -> Result<JsonPatch, AgentError> {
+    Ok(serde_json::from_value(serde_json::to_value(patch)?)?)
 }

@@ -17,9 +17,9 @@ mod journal;
 
 pub use agent_fn::{AgentFn, IntoAgent, agent_fn};
 pub use app_request::AppRequest;
-pub use context::{Forwarded, RunContext, RunIdentity};
-pub(crate) use context::{InputRules, RunJournal};
-pub use emitter::{ActivityHandle, Emitter, IntoPatch, ReasoningWriter, TextWriter, ToolCallHandle};
+pub use context::RunContext;
+pub(crate) use context::{Forwarded, InputRules, RunIdentity, RunJournal};
+pub use emitter::{ActivityHandle, Emitter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
 pub use generated::{A2ui, A2uiAgent};
 pub use journal::Continuation;
@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 
+pub use crate::auth::Principal;
 use crate::protocol::{AgentCapabilities, Event, RunAgentInput};
-pub use crate::{auth::Principal, base::trace::TraceScope};
 
 /// The events of a run, as an agent yields them. Dropping the stream stops the work behind it.
 pub type EventStream = BoxStream<'static, Result<Event, AgentError>>;

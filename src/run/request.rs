@@ -10,7 +10,6 @@ use crate::{
 };
 
 /// A request to start a run.
-#[derive(Debug)]
 pub(crate) struct RunRequest {
     /// The right to start a run, from [`Runs::reserve`](crate::run::runs::Runs::reserve).
     pub slot: Slot,
@@ -51,7 +50,6 @@ pub(crate) struct RunCaller {
 }
 
 /// A run that was started.
-#[derive(Debug)]
 pub(crate) enum StartedRun {
     /// A run that its response polls, and of which nothing is stored: on a server without threads, or cancelled before its turn.
     Unstored(Box<Run>),
@@ -62,7 +60,6 @@ pub(crate) enum StartedRun {
 }
 
 /// A detached run, as the client that started it sees it.
-#[derive(Debug)]
 pub(crate) struct DetachedRun {
     /// Follows the log from its first event.
     pub follower: Follower,

@@ -112,7 +112,7 @@ impl CallerValue {
             Self::PrincipalId => cx.principal().map(|principal| principal.id().to_owned()),
             Self::Claim(name) => claim_text(cx.principal()?.claim(name)?),
             Self::Header(name) => {
-                let values: Vec<&str> = cx.forwarded().values(name).collect();
+                let values: Vec<&str> = cx.header_values(name).collect();
                 (!values.is_empty()).then(|| values.join(", "))
             }
         }
@@ -209,16 +209,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::agent::{Forwarded, Principal, RunContext, RunIdentity};
+    use crate::agent::{Principal, RunContext};
 
     fn read(text: &str) -> IndexMap<String, CallerHeader> {
         toml::from_str(text).unwrap()
     }
 
     fn context(principal: Option<Principal>, headers: &[(&str, &str)]) -> ToolContext {
-        let identity = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "a".into(), principal };
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        ToolContext::new(RunContext::with_forwarded(identity, Forwarded::new(headers)), json!({}), "c", "t")
+        ToolContext::new(RunContext::new("t", "r", "a").with_caller(principal, headers), json!({}), "c", "t")
     }
 
     fn of_call(options: &str, cx: &ToolContext) -> Result<Vec<(String, Vec<u8>)>, String> {

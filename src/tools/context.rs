@@ -15,7 +15,7 @@ use super::{
     session::ToolSession,
 };
 use crate::{
-    agent::{Forwarded, Principal, RunContext},
+    agent::{Principal, RunContext},
     base::trace::TraceScope,
     protocol::{Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId, event::ActivitySnapshot},
 };
@@ -101,9 +101,9 @@ impl ToolContext {
         self.run().principal()
     }
 
-    /// The request's headers that the server forwards to agents and tools.
-    pub fn forwarded(&self) -> &Forwarded {
-        self.run().forwarded()
+    /// The values of a request header that is passed to agents and tools (`pass_headers`). `name` is in lower case.
+    pub fn header_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.run().header_values(name)
     }
 
     /// A text that is the same for each attempt of this call, and different for all other calls. A server that knows it
@@ -125,9 +125,14 @@ impl ToolContext {
         self.0.session.run()
     }
 
-    /// The place of the call in a trace. Requests to other servers take its [headers](TraceScope::headers) with them.
-    pub fn trace(&self) -> &TraceScope {
+    /// The place of the call in a trace.
+    pub(crate) fn trace(&self) -> &TraceScope {
         self.0.trace.as_ref().unwrap_or_else(|| self.run().trace())
+    }
+
+    /// The headers `traceparent` and `tracestate` for a request to another server. Empty outside of a trace.
+    pub fn trace_headers(&self) -> http::HeaderMap {
+        self.trace().headers()
     }
 
     /// Returns the shared state, with all changes that this run has made so far.

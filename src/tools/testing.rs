@@ -3,12 +3,11 @@
 use serde_json::json;
 
 use super::context::ToolContext;
-use crate::agent::{RunContext, RunIdentity};
+use crate::agent::RunContext;
 
 impl ToolContext {
     /// The surroundings of a call in a test: thread `t`, run `r`, call `c`, no principal, the state `{}`.
     pub fn for_test(tool: impl Into<String>) -> Self {
-        let identity = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "test".into(), principal: None };
-        Self::new(RunContext::new(identity), json!({}), "c", tool)
+        Self::new(RunContext::new("t", "r", "test"), json!({}), "c", tool)
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use agui_server::{
-    agent::{Forwarded, Principal, RunContext, RunIdentity},
+    agent::{Principal, RunContext},
     protocol::{MessageContent, RunId},
     tools::{
         OfferedTool, ToolContext, ToolError, Toolbox,
@@ -21,9 +21,8 @@ use crate::running::TEST_TIMEOUT;
 
 /// Returns the surroundings of a call by a caller with these request headers.
 pub fn context_of(principal: Option<Principal>, headers: &[(&str, &str)]) -> ToolContext {
-    let identity = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "a".into(), principal };
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    ToolContext::new(RunContext::with_forwarded(identity, Forwarded::new(headers)), json!({}), "c", "tool")
+    ToolContext::new(RunContext::new("t", "r", "a").with_caller(principal, headers), json!({}), "c", "tool")
 }
 
 pub fn context() -> ToolContext {

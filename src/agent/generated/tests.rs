@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    agent::{RunIdentity, emit::ToolCallEvents, events},
+    agent::{emit::ToolCallEvents, events},
     protocol::{ToolDefinition, event::ToolCallChunk, patch},
 };
 
@@ -18,8 +18,7 @@ fn offering(tool: &str) -> RunAgentInput {
 }
 
 async fn play(agent: impl Agent, input: RunAgentInput) -> Vec<Value> {
-    let identity = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "a".into(), principal: None };
-    let mut drawn = run(&agent, input, RunContext::new(identity));
+    let mut drawn = run(&agent, input, RunContext::new("t", "r", "a"));
     let events = drawn.events.by_ref();
     let mut played: Vec<_> =
         events.map(|event| event.map_or_else(|error| json!(error.code()), |event| json!(event))).collect().await;

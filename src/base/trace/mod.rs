@@ -12,4 +12,4 @@ pub(crate) mod span_ids;
 pub(crate) mod span_ids;
 
 pub(crate) use self::context::{TRACEPARENT, TraceContext};
-pub use self::scope::TraceScope;
+pub(crate) use self::scope::TraceScope;

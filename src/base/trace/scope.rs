@@ -14,7 +14,7 @@ use super::{
 ///
 /// Without an exporter there is no span, and other servers get the place that the request named.
 #[derive(Clone)]
-pub struct TraceScope {
+pub(crate) struct TraceScope {
     span: Span,
     requested: Option<Arc<TraceContext>>,
     pub(crate) records_content: bool,
@@ -37,19 +37,19 @@ impl TraceScope {
     }
 
     /// The headers `traceparent` and `tracestate` for a request to another server. Empty outside of a trace.
-    pub fn headers(&self) -> HeaderMap {
+    pub(crate) fn headers(&self) -> HeaderMap {
         self.context().map(|context| context.to_headers()).unwrap_or_default()
     }
 
     /// Adds the place to the headers of a request, unless they name one already.
-    pub fn add_to(&self, headers: &mut HeaderMap) {
+    pub(crate) fn add_to(&self, headers: &mut HeaderMap) {
         if !headers.contains_key(TRACEPARENT) {
             headers.extend(self.headers());
         }
     }
 
     /// The span, for `tracing` spans below it; disabled without an exporter.
-    pub fn span(&self) -> &Span {
+    pub(crate) fn span(&self) -> &Span {
         &self.span
     }
 

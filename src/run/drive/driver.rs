@@ -27,7 +27,7 @@ use crate::run::{
     turn::slot::Slot,
 };
 use crate::{
-    agent::{Agent, Principal, RunContext, RunIdentity, generated},
+    agent::{Agent, Principal, RunContext, generated},
     observe::RunObserver,
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
@@ -86,13 +86,8 @@ impl Run {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn alone(agent: Arc<dyn Agent>, input: RunAgentInput) -> Self {
-        let identity = RunIdentity {
-            thread_id: input.thread_id.clone(),
-            run_id: input.run_id.clone(),
-            agent: "agent".into(),
-            principal: None,
-        };
-        Self::with_control(agent, input, RunContext::new(identity), RunLimits::default(), Arc::default())
+        let cx = RunContext::new(input.thread_id.clone(), input.run_id.clone(), "agent");
+        Self::with_control(agent, input, cx, RunLimits::default(), Arc::default())
     }
 
     pub(crate) fn new(

@@ -189,5 +189,5 @@ fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, Confi
             origin.error(&["agents", name, "script"], &format!("{} cannot be read: {error}", resolved.display()))
         })?
     };
-    Script::parse(&text).map_err(|error| ConfigError::at(&resolved, &text, error.span(), error.message()))
+    Script::parse(&text).map_err(|error| ConfigError::at(&resolved, &text, error.span, &error.message))
 }

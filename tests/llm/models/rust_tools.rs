@@ -89,7 +89,7 @@ async fn a_tool_reports_progress_changes_the_state_sees_its_request_and_asks() {
             let size: Size = cx.ask_for(Question::new("Which size?")).await?;
             let number = counter.fetch_add(1, Ordering::SeqCst) + 1;
             cx.emit(state::delta([PatchOperation::replace("/orders", number)])).await?;
-            let tenant = cx.forwarded().values("x-tenant").next().unwrap_or_default().to_owned();
+            let tenant = cx.header_values("x-tenant").next().unwrap_or_default().to_owned();
             let name = cx.principal().map(|principal| principal.name().to_owned()).unwrap_or_default();
             assert_eq!(cx.call_id().as_str(), "c0");
             Ok(json!({ "shirt": format!("{} {size:?}", args.colour), "state": *cx.state(), "for": [tenant, name] }))

@@ -114,7 +114,7 @@ impl Endpoint {
     fn request_headers(&self, cx: &RunContext) -> HeaderMap {
         let mut headers = self.headers.clone();
         for name in &self.pass {
-            for value in cx.forwarded().values(name.as_str()) {
+            for value in cx.header_values(name.as_str()) {
                 // This cannot fail: the text was a header's value.
                 if let Ok(mut value) = HeaderValue::from_str(value) {
                     value.set_sensitive(true);

@@ -98,18 +98,16 @@
 mod answers;
 mod capabilities;
 mod check;
-mod error;
 mod format;
 mod matcher;
 mod play;
 mod questions;
 mod template;
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use futures::{StreamExt as _, stream};
 
-pub(crate) use self::error::ScriptError;
 use self::{
     format::{Reply, ScriptFile},
     matcher::Matcher,
@@ -119,6 +117,15 @@ use crate::{
     agent::{Agent, EventStream, RunContext, event_stream},
     protocol::{AgentCapabilities, RunAgentInput},
 };
+
+/// The first error of a script, with its place in the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ScriptError {
+    pub(crate) message: String,
+    /// The range in the script's text, in bytes; `None` if the error is about the whole script.
+    pub(crate) span: Option<Range<usize>>,
+}
 
 /// An agent that plays a script.
 #[derive(Debug, Clone)]

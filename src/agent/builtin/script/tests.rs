@@ -5,7 +5,6 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::agent::RunIdentity;
 
 const DEMO: &str = include_str!("../../../../config/scripts/demo.toml");
 
@@ -14,13 +13,7 @@ async fn play(script: &Script, messages: Value, tools: &[&str]) -> Vec<Value> {
     let tools: Vec<Value> = tools.iter().map(|name| json!({ "name": name, "description": "" })).collect();
     let input = json!({ "threadId": "t", "runId": "r", "messages": messages, "tools": tools });
     let input: RunAgentInput = serde_json::from_value(input).unwrap();
-    let identity = RunIdentity {
-        thread_id: input.thread_id.clone(),
-        run_id: input.run_id.clone(),
-        agent: "demo".into(),
-        principal: None,
-    };
-    let events: Vec<_> = script.run(input, RunContext::new(identity)).collect().await;
+    let events: Vec<_> = script.run(input, RunContext::new("t", "r", "demo")).collect().await;
     let mut ids = Vec::new();
     let plain = events.into_iter().map(|event| match event {
         Ok(event) => {
@@ -388,9 +381,9 @@ fn a_wrong_script_is_refused_with_its_place() {
         (reply("{ patch = [{ op = 'ad', path = '' }] }"), "", "unknown variant `ad`"),
     ] {
         let error = Script::parse(&script).unwrap_err();
-        assert!(error.message().starts_with(expected), "{script}\n{error}");
+        assert!(error.message.starts_with(expected), "{script}\n{error}");
         if !place.is_empty() {
-            let span = error.span().unwrap_or_else(|| panic!("{script}: no place"));
+            let span = error.span.clone().unwrap_or_else(|| panic!("{script}: no place"));
             assert!(script[span.start..].starts_with(place), "{script}\n{}", &script[span.start..]);
         }
     }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     agent::{
-        Agent as _, RunContext, RunIdentity,
+        Agent as _, RunContext,
         builtin::{Remote, RemoteOptions},
     },
     protocol::{
@@ -69,9 +69,9 @@ impl ChatEndpoint {
         console: &mut Console,
     ) -> io::Result<ChatRunEnd> {
         let (begun, mut transcript, mut guard) = (Instant::now(), Transcript::from_input(&input), Guard::new(&input));
-        let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
-        let identity = RunIdentity { thread_id, run_id: run_id.clone(), agent: self.name.clone(), principal: None };
-        let mut events = self.agent.run(input, RunContext::new(identity));
+        let run_id = input.run_id.clone();
+        let cx = RunContext::new(input.thread_id.clone(), run_id.clone(), &self.name);
+        let mut events = self.agent.run(input, cx);
         // Set after Ctrl-C: the server is asked to cancel the run, whose end is then awaited for some time.
         let mut deadline = None;
         let end = loop {

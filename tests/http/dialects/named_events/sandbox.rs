@@ -11,7 +11,7 @@ use std::{
 };
 
 use agui_server::{
-    agent::{Principal, RunContext, RunIdentity},
+    agent::{Principal, RunContext},
     tools::{
         Approval, ApprovalRule, Tool, ToolContext, ToolError,
         sandbox::{Sandbox, SandboxOptions},
@@ -67,13 +67,9 @@ impl TestSandbox {
     ) -> Result<String, ToolError> {
         let tool = self.tools.iter().find(|tool| tool.spec().name == name).unwrap();
         let arguments = arguments.as_object().unwrap().clone();
-        let identity = RunIdentity {
-            thread_id: thread.into(),
-            run_id: "r".into(),
-            agent: "a".into(),
-            principal: principal.map(|name| Principal::new("test", name)),
-        };
-        let cx = ToolContext::new(RunContext::new(identity), Value::Null, "c", name);
+        let principal = principal.map(|name| Principal::new("test", name));
+        let run = RunContext::new(thread, "r", "a").with_caller(principal, []);
+        let cx = ToolContext::new(run, Value::Null, "c", name);
         tool.call(arguments, &cx).await.map(|content| content.text().into_owned())
     }
 

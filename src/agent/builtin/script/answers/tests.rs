@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::Script;
 use crate::{
-    agent::{Agent as _, RunContext, RunIdentity},
+    agent::{Agent as _, RunContext},
     protocol::{Event, Interrupt, Message, RunAgentInput, event::RunOutcome},
     run::{Guard, Transcript},
 };
@@ -86,13 +86,7 @@ impl Talk {
         let mut input = RunAgentInput::new("t", "r", self.messages.clone());
         input.resume = serde_json::from_value(resume).unwrap();
         let (mut guard, mut transcript) = (Guard::new(&input), Transcript::from_input(&input));
-        let identity = RunIdentity {
-            thread_id: input.thread_id.clone(),
-            run_id: input.run_id.clone(),
-            agent: "script".into(),
-            principal: None,
-        };
-        let events: Vec<_> = self.script.run(input, RunContext::new(identity)).collect().await;
+        let events: Vec<_> = self.script.run(input, RunContext::new("t", "r", "script")).collect().await;
         let mut plain = Vec::new();
         for (index, event) in events.iter().enumerate() {
             let event = event.as_ref().unwrap();
@@ -450,8 +444,8 @@ fn invalid_interrupts_and_answers_are_refused_with_their_position() {
         ),
     ] {
         let error = Script::parse(&script).expect_err(&script);
-        assert!(error.message().starts_with(expected), "{script}\n{error}");
-        let span = error.span().unwrap_or_else(|| panic!("{script}: no place"));
+        assert!(error.message.starts_with(expected), "{script}\n{error}");
+        let span = error.span.clone().unwrap_or_else(|| panic!("{script}: no place"));
         assert!(script[span.start..].starts_with(place), "{script}\n{error}\n{}", &script[span.start..]);
     }
 }
