@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::protocol::{ContentPart, JsonObject, Message, MessageContent, ToolCall};
+use crate::protocol::{ContentPart, JsonObject, Message, MessageContent, ToolCall, ToolMessage, UserMessage};
 
 /// The memory of an object that is not empty, and of one of its members, beside names and values.
 const OBJECT_BYTES: u64 = 320;
@@ -21,19 +21,17 @@ pub(super) fn size(value: &Value) -> u64 {
 
 /// Returns the approximate memory of the open values of a message, in bytes.
 pub(super) fn size_of_message(message: &Message) -> u64 {
-    let (parts, activity) = match message {
-        Message::User(user) => (Some(&user.content), 0),
-        Message::Tool(tool) => (Some(&tool.content), 0),
-        Message::Activity(activity) => (None, size_of_object(&activity.content)),
-        _ => (None, 0),
-    };
-    let parts = match parts {
-        Some(MessageContent::Parts(parts)) => parts.iter().filter_map(metadata_of_part).map(size).sum(),
+    let content: u64 = match message {
+        Message::User(UserMessage { content: MessageContent::Parts(parts), .. })
+        | Message::Tool(ToolMessage { content: MessageContent::Parts(parts), .. }) => {
+            parts.iter().filter_map(metadata_of_part).map(size).sum()
+        }
+        Message::Activity(activity) => size_of_object(&activity.content),
         _ => 0,
     };
     let of_calls = message.tool_calls().iter().filter_map(|ToolCall { metadata, .. }| metadata.as_ref());
     let metadata: u64 = message.metadata().into_iter().chain(of_calls).map(|metadata| size_of_object(metadata)).sum();
-    activity + parts + metadata
+    content + metadata
 }
 
 fn metadata_of_part(part: &ContentPart) -> Option<&Value> {

@@ -217,11 +217,7 @@ impl PlanReader<'_> {
     async fn starting_point(&mut self, client: &ClientInput) -> Result<StartingPoint, PlanError> {
         let loaded = self.loaded;
         let Some(parent) = &client.rest.parent_run_id else { return Ok(StartingPoint::current(loaded)) };
-        let left = self
-            .threads
-            .store
-            .call("end_state", |store| store.end_state(&self.key.owner, loaded.version.number, EndedRun::Id(parent)))
-            .await?;
+        let left = self.end_state(EndedRun::Id(parent)).await?;
         let Some(EndState { head, state, interrupts, .. }) = left else { return Ok(StartingPoint::current(loaded)) };
         let branch = if head == loaded.branch.head() {
             None
@@ -264,14 +260,13 @@ impl PlanReader<'_> {
         if origin == MessageOrigin::Client {
             return Ok(Vec::new());
         }
-        let left = self
-            .threads
-            .store
-            .call("end_state", |store| {
-                store.end_state(&self.key.owner, self.loaded.version.number, EndedRun::Branch(number))
-            })
-            .await?;
+        let left = self.end_state(EndedRun::Branch(number)).await?;
         Ok(left.filter(|left| left.head == number).map(|left| left.interrupts).unwrap_or_default())
+    }
+
+    async fn end_state(&self, of: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
+        let (owner, thread) = (&self.key.owner, self.loaded.version.number);
+        self.threads.store.call("end_state", |store| store.end_state(owner, thread, of)).await
     }
 
     async fn nodes(&mut self) -> Result<&[MessageNode], PlanError> {

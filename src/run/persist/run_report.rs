@@ -11,7 +11,7 @@ use crate::{
         metrics::CountedRunEnd,
         telemetry::{AgentEnd, end_agent},
     },
-    protocol::Event,
+    protocol::{Event, TokenUsage},
 };
 
 /// The longest error code that is logged, in characters. An agent can choose its own.
@@ -65,15 +65,9 @@ impl RunReport<'_> {
     pub(crate) fn publish(&self) {
         let Self { cx, outcome, code, events, duration, first, repairs } = *self;
         let in_millis = |time: Duration| time.as_millis() as u64;
-        let (mut input_tokens, mut output_tokens) = (None, None);
-        for usage in cx.usage() {
-            let add = |sum: Option<u64>, tokens: Option<u64>| match tokens {
-                Some(tokens) => Some(sum.unwrap_or(0).saturating_add(tokens)),
-                None => sum,
-            };
-            input_tokens = add(input_tokens, usage.input_tokens);
-            output_tokens = add(output_tokens, usage.output_tokens);
-        }
+        let mut all = TokenUsage::default();
+        cx.usage().iter().for_each(|usage| all.add(usage));
+        let TokenUsage { input_tokens, output_tokens, .. } = all;
         let calls = cx.model_calls().clone();
         let model = (!calls.models.is_empty()).then(|| calls.models.join(", "));
         // Quoted, because an agent can choose the code.
