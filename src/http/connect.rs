@@ -90,7 +90,7 @@ pub(crate) fn respond_with_thread(
     room: AnswerRoom,
 ) -> Response {
     let ThreadConnection { view, running } = connection;
-    let run_id = running.as_ref().map(|follower| follower.run_id().clone()).or(run_id).unwrap_or_else(RunId::random);
+    let run_id = running.as_ref().map(|follower| follower.run_id.clone()).or(run_id).unwrap_or_else(RunId::random);
     let mut events = snapshots(&thread_id, &run_id, view.as_ref());
     if let Some(follower) = running {
         let (threads, after_first) = (app.threads().cloned(), Vec::new());

@@ -45,14 +45,8 @@ impl AgentEntry {
     }
 }
 
-impl std::fmt::Debug for AgentEntry {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("AgentEntry").field(&self.name).finish()
-    }
-}
-
 #[derive(Default)]
-pub(super) struct AgentRegistry {
+pub(crate) struct AgentRegistry {
     agents: IndexMap<Arc<str>, Arc<dyn Agent>>,
     default: Option<Arc<str>>,
 }
@@ -62,7 +56,7 @@ impl AgentRegistry {
         self.agents.insert(name, agent);
     }
 
-    pub(super) fn set_default(&mut self, name: Arc<str>) {
+    pub(crate) fn set_default(&mut self, name: Arc<str>) {
         self.default = Some(name);
     }
 

@@ -1,8 +1,14 @@
 //! [`Runs`]: the agents, limits and stored threads of a server. Drains runs at shutdown.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
-use tokio::sync::{Semaphore, TryAcquireError};
+use smart_default::SmartDefault;
 
 use super::{
     agents::{AgentEntry, AgentRegistry},
@@ -16,8 +22,8 @@ use super::{
     thread_runs::{ThreadRuns, owner_of},
     turn::{
         memory::RunMemoryBudget,
-        owner_limit::OwnerLimit,
-        quota::{PrincipalLimits, Quota},
+        owner_limit::{LimitReached, OwnerLimit},
+        quota::{PrincipalLimits, RunRate},
         slot::Slot,
         start_error::StartError,
     },
@@ -38,9 +44,11 @@ const STOPPED_RUNS_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct Runs {
     pub(super) agents: AgentRegistry,
     pub(super) limits: RunLimits,
-    slots: Arc<Semaphore>,
+    /// Whether no new runs are admitted.
+    is_closed: AtomicBool,
+    slots: Arc<OwnerLimit>,
+    rate: RunRate,
     principal_limits: PrincipalLimits,
-    pub(super) quota: Quota,
     memory: Arc<RunMemoryBudget>,
     pub(super) live: Arc<LiveRuns>,
     pub(super) threads: Option<Arc<ThreadRuns>>,
@@ -51,84 +59,34 @@ pub(crate) struct Runs {
 }
 
 /// Builds [`Runs`].
+#[derive(SmartDefault)]
 #[must_use]
 pub(crate) struct RunsBuilder {
-    agents: AgentRegistry,
-    limits: RunLimits,
-    principal_limits: PrincipalLimits,
-    memory: RunMemoryBudget,
-    max_concurrent: usize,
-    accept_instructions: bool,
-    metrics: Metrics,
-    recordings: Option<RecordingWriter>,
-    records_content: bool,
-}
-
-impl std::fmt::Debug for RunsBuilder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunsBuilder").field("limits", &self.limits).finish_non_exhaustive()
-    }
+    pub(crate) agents: AgentRegistry,
+    /// The time limits of each run.
+    pub(crate) limits: RunLimits,
+    /// The limits of each principal. They have no effect on a server without authentication.
+    pub(crate) principal_limits: PrincipalLimits,
+    /// The memory that runs may use together.
+    #[default(RunMemoryBudget::new(usize::MAX, 0, false))]
+    pub(crate) memory: RunMemoryBudget,
+    #[default(usize::MAX)]
+    pub(crate) max_concurrent: usize,
+    /// Whether a server that stores nothing accepts instructions from clients; on others
+    /// [`ThreadOptions::accept_instructions`] decides.
+    #[default(true)]
+    pub(crate) accept_instructions: bool,
+    pub(crate) metrics: Metrics,
+    /// Records each run.
+    pub(crate) recordings: Option<RecordingWriter>,
+    /// Puts messages, arguments and results into the spans of runs.
+    pub(crate) records_content: bool,
 }
 
 impl RunsBuilder {
-    /// Adds an agent. The first one is the default agent unless [`default_agent`](Self::default_agent) names another.
+    /// Adds an agent. The first one is the default agent unless [`AgentRegistry::set_default`] names another.
     pub(crate) fn agent(mut self, name: impl Into<Arc<str>>, agent: Arc<dyn Agent>) -> Self {
         self.agents.insert(name.into(), agent);
-        self
-    }
-
-    /// Sets the agent for requests that name no agent.
-    pub(crate) fn default_agent(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.agents.set_default(name.into());
-        self
-    }
-
-    /// Sets the time limits of each run.
-    pub(crate) fn limits(mut self, limits: RunLimits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Sets the limits of each principal. They have no effect on a server without authentication.
-    pub(crate) fn principal_limits(mut self, limits: PrincipalLimits) -> Self {
-        self.principal_limits = limits;
-        self
-    }
-
-    /// Sets the memory that runs may use together; without a limit by default.
-    pub(crate) fn memory(mut self, budget: RunMemoryBudget) -> Self {
-        self.memory = budget;
-        self
-    }
-
-    /// Limits the number of concurrent runs.
-    pub(crate) fn max_concurrent(mut self, runs: usize) -> Self {
-        self.max_concurrent = runs;
-        self
-    }
-
-    /// Accepts instructions from clients, on a server that stores nothing; on others
-    /// [`ThreadOptions::accept_instructions`] decides.
-    pub(crate) fn accept_instructions(mut self, accept: bool) -> Self {
-        self.accept_instructions = accept;
-        self
-    }
-
-    /// Counts in these metrics.
-    pub(crate) fn metrics(mut self, metrics: Metrics) -> Self {
-        self.metrics = metrics;
-        self
-    }
-
-    /// Records each run.
-    pub(crate) fn recordings(mut self, writer: Option<RecordingWriter>) -> Self {
-        self.recordings = writer;
-        self
-    }
-
-    /// Puts messages, arguments and results into the spans of runs.
-    pub(crate) fn record_content(mut self, record: bool) -> Self {
-        self.records_content = record;
         self
     }
 
@@ -136,8 +94,7 @@ impl RunsBuilder {
     pub(crate) fn stored(self, store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Runs> {
         let store = MeasuredStore::new(store, self.metrics.clone());
         let threads = ThreadRuns::new(store, options, self.principal_limits, self.metrics.clone());
-        let accept_instructions = threads.options.accept_instructions;
-        self.accept_instructions(accept_instructions).build(Some(threads))
+        Self { accept_instructions: threads.options.accept_instructions, ..self }.build(Some(threads))
     }
 
     /// Builds the runs of a server that stores nothing.
@@ -146,16 +103,15 @@ impl RunsBuilder {
     }
 
     fn build(self, threads: Option<Arc<ThreadRuns>>) -> Arc<Runs> {
+        let share = self.principal_limits.share_of(self.max_concurrent);
+        let share = self.principal_limits.concurrent.into_iter().chain(share).min();
         let runs = Arc::new(Runs {
             agents: self.agents,
             limits: self.limits,
+            is_closed: AtomicBool::new(false),
+            slots: OwnerLimit::new(self.max_concurrent, share),
+            rate: RunRate::new(self.principal_limits.per_minute),
             principal_limits: self.principal_limits,
-            slots: Arc::new(Semaphore::new(self.max_concurrent.min(Semaphore::MAX_PERMITS))),
-            quota: Quota::new(
-                self.principal_limits,
-                self.max_concurrent,
-                threads.as_ref().map_or(0, |threads| threads.options.max_detached),
-            ),
             memory: Arc::new(self.memory),
             live: Arc::default(),
             threads,
@@ -180,29 +136,10 @@ impl RunsBuilder {
     }
 }
 
-impl std::fmt::Debug for Runs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runs")
-            .field("limits", &self.limits)
-            .field("live_runs", &self.live_runs())
-            .finish_non_exhaustive()
-    }
-}
-
 impl Runs {
     /// Returns a builder without agents and limits.
     pub(crate) fn builder() -> RunsBuilder {
-        RunsBuilder {
-            agents: AgentRegistry::default(),
-            limits: RunLimits::default(),
-            principal_limits: PrincipalLimits::default(),
-            memory: RunMemoryBudget::new(usize::MAX, 0, false),
-            max_concurrent: usize::MAX,
-            accept_instructions: true,
-            metrics: Metrics::default(),
-            recordings: None,
-            records_content: false,
-        }
+        RunsBuilder::default()
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -217,8 +154,7 @@ impl Runs {
         metrics.active.set(as_gauge(self.live_runs().saturating_sub(waiting)));
         metrics.waiting.set(as_gauge(waiting));
         if let Some(threads) = &self.threads {
-            let free = threads.detached.available_permits();
-            metrics.detached.set(as_gauge(threads.options.max_detached.saturating_sub(free)));
+            metrics.detached.set(as_gauge(threads.detached.taken()));
             metrics.thread_event_readers.set(as_gauge(threads.events.readers.readers()));
         }
         &self.metrics
@@ -256,12 +192,12 @@ impl Runs {
 
     /// Creates a limit of `max` in all, of which a principal has at most its `share_percent`.
     pub(crate) fn owner_limit(&self, max: usize) -> Arc<OwnerLimit> {
-        OwnerLimit::new(max, self.principal_limits)
+        OwnerLimit::new(max, self.principal_limits.share_of(max))
     }
 
     /// Returns whether new runs are admitted.
     pub(crate) fn is_ready(&self) -> bool {
-        !self.slots.is_closed()
+        !self.is_closed.load(Ordering::Acquire)
     }
 
     /// Returns the number of runs that have not ended.
@@ -275,38 +211,31 @@ impl Runs {
     /// # Errors
     /// Those of [`reserve`](Self::reserve).
     pub(crate) fn check_limits(&self, principal: Option<&Principal>) -> Result<(), StartError> {
-        if self.slots.is_closed() {
+        if !self.is_ready() {
             return Err(StartError::ShuttingDown);
         }
-        if self.slots.available_permits() == 0 {
-            return Err(StartError::TooManyRuns);
-        }
-        self.quota.check(principal)
+        self.slots.check(&owner_of(principal)).map_err(too_many_runs)?;
+        self.rate.check(principal)
     }
 
     /// Takes the right to one run, which counts against the limits of the server and of the principal.
     ///
     /// # Errors
-    /// [`StartError::TooManyRuns`], [`StartError::ShuttingDown`], [`StartError::TooManyRunsOfPrincipal`] or
+    /// [`StartError::ShuttingDown`], [`StartError::TooManyRuns`], [`StartError::TooManyRunsOfPrincipal`] or
     /// [`StartError::TooManyRunsPerMinute`].
     pub(crate) fn reserve(&self, principal: Option<&Principal>) -> Result<Slot, StartError> {
-        // First the server's limit, so that a run which it refuses does not count for the principal.
-        let permit = self.slots.clone().try_acquire_owned().map_err(|error| match error {
-            TryAcquireError::NoPermits => StartError::TooManyRuns,
-            TryAcquireError::Closed => StartError::ShuttingDown,
-        })?;
-        Ok(Slot {
-            permit,
-            share: self.quota.admit(principal)?,
-            detached: None,
-            live: self.live.register(),
-            memory: None,
-        })
+        if !self.is_ready() {
+            return Err(StartError::ShuttingDown);
+        }
+        let permit = self.slots.take(&owner_of(principal)).map_err(too_many_runs)?;
+        // Last, so that a run which another limit refuses is not one of this minute.
+        self.rate.count(principal)?;
+        Ok(Slot { permit, detached: None, live: self.live.register(), memory: None })
     }
 
     /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.
     pub(crate) async fn drain(&self, grace: Duration) {
-        self.slots.close();
+        self.is_closed.store(true, Ordering::Release);
         if let Some(threads) = &self.threads {
             threads.begin_stop();
             threads.events.readers.close();
@@ -331,11 +260,54 @@ impl Runs {
     }
 }
 
+fn too_many_runs(reached: LimitReached) -> StartError {
+    match reached {
+        LimitReached::OfServer => StartError::TooManyRuns,
+        LimitReached::OfOwner => StartError::TooManyRunsOfPrincipal,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
+
+    fn is_full(runs: &Runs, principal: &Principal) -> bool {
+        matches!(runs.check_limits(Some(principal)), Err(StartError::TooManyRunsOfPrincipal))
+            && matches!(runs.reserve(Some(principal)), Err(StartError::TooManyRunsOfPrincipal))
+    }
+
+    #[tokio::test]
+    async fn one_principal_gets_half_of_the_runs_by_default_and_at_least_one() {
+        let (ada, bob) = (Principal::new("key", "ada"), Principal::new("key", "bob"));
+        for (max_concurrent, share) in [(5, 2), (4, 2), (1, 1)] {
+            let runs = RunsBuilder { max_concurrent, ..Default::default() }.stateless();
+            let slots: Vec<_> = (0..share).map(|_| runs.reserve(Some(&ada)).unwrap()).collect();
+            assert!(max_concurrent == 1 || is_full(&runs, &ada));
+            assert_eq!(runs.reserve(Some(&bob)).is_ok(), max_concurrent > 1);
+            drop(slots);
+            assert!(runs.check_limits(Some(&ada)).is_ok() && runs.reserve(Some(&ada)).is_ok());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_run_does_not_count_for_the_other_limit() {
+        let principal_limits = PrincipalLimits { concurrent: Some(1), per_minute: Some(2), share_percent: 100 };
+        let runs = RunsBuilder { principal_limits, ..Default::default() }.stateless();
+        let ada = Principal::new("key", "ada");
+        let first = runs.reserve(Some(&ada)).unwrap();
+        for _ in 0..5 {
+            assert!(is_full(&runs, &ada));
+        }
+        drop(first);
+        drop(runs.reserve(Some(&ada)).unwrap());
+        assert!(matches!(runs.reserve(Some(&ada)), Err(StartError::TooManyRunsPerMinute { .. })));
+        sleep(Duration::from_secs(60)).await;
+        let held = runs.reserve(Some(&ada)).unwrap();
+        assert!(is_full(&runs, &ada), "a refused run took no share");
+        drop(held);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_shutdown_waits_for_stopped_runs_as_long_as_some_of_them_end() {

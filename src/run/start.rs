@@ -4,7 +4,6 @@ use std::{collections::HashSet, sync::Arc};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     conversation::{
@@ -15,11 +14,15 @@ use super::{
     options::OnDisconnect,
     request::{DetachedRun, RunRequest, StartedRun},
     runs::Runs,
-    thread_runs::ThreadRuns,
-    turn::{admission::Admission, start_error::StartError},
+    thread_runs::{ThreadRuns, owner_of},
+    turn::{
+        admission::Admission,
+        owner_limit::{LimitReached, OwnerPermit},
+        start_error::StartError,
+    },
 };
 use crate::{
-    agent::AppRequest,
+    agent::{AppRequest, Principal},
     protocol::{Message, RunAgentInput},
 };
 
@@ -46,8 +49,7 @@ impl Runs {
         };
         threads.start_tasks();
         if on_disconnect == OnDisconnect::Continue {
-            caller.slot.detached = Some(threads.detached_permit()?);
-            self.quota.admit_detached(caller.slot.share.as_mut())?;
+            caller.slot.detached = Some(threads.detached_permit(caller.principal.as_ref())?);
         }
         let key = threads.key(caller.principal.as_ref(), &input.thread_id);
         if let Some(follower) = threads.follow_running(&key, &input.run_id)? {
@@ -108,8 +110,11 @@ impl Runs {
 }
 
 impl ThreadRuns {
-    fn detached_permit(&self) -> Result<OwnedSemaphorePermit, StartError> {
-        self.detached.clone().try_acquire_owned().map_err(|_| StartError::TooManyDetachedRuns)
+    fn detached_permit(&self, principal: Option<&Principal>) -> Result<OwnerPermit, StartError> {
+        self.detached.take(&owner_of(principal)).map_err(|reached| match reached {
+            LimitReached::OfServer => StartError::TooManyDetachedRuns,
+            LimitReached::OfOwner => StartError::TooManyDetachedRunsOfPrincipal,
+        })
     }
 }
 

@@ -6,10 +6,7 @@ use std::sync::{
 };
 
 use futures::future::BoxFuture;
-use tokio::{
-    sync::{Notify, Semaphore},
-    task::AbortHandle,
-};
+use tokio::{sync::Notify, task::AbortHandle};
 
 use super::{
     conversation::branch::{BranchCache, LoadedThread},
@@ -43,7 +40,7 @@ pub(crate) struct ThreadRuns {
     pub(crate) queue: Arc<ThreadQueue>,
     pub(crate) cache: BranchCache,
     pub(crate) log_writer: Arc<LogWriter>,
-    pub(crate) detached: Arc<Semaphore>,
+    pub(crate) detached: Arc<OwnerLimit>,
     pub(crate) followers: Arc<OwnerLimit>,
     pub(crate) stored_bytes: StoredBytes,
     new_threads: AtomicU64,
@@ -73,8 +70,8 @@ impl ThreadRuns {
             queue: Arc::default(),
             cache: BranchCache::default(),
             log_writer: Arc::default(),
-            detached: Arc::new(Semaphore::new(options.max_detached.min(Semaphore::MAX_PERMITS))),
-            followers: OwnerLimit::new(options.max_followers, limits),
+            detached: OwnerLimit::new(options.max_detached, limits.share_of(options.max_detached)),
+            followers: OwnerLimit::new(options.max_followers, limits.share_of(options.max_followers)),
             stored_bytes: StoredBytes::default(),
             new_threads: AtomicU64::new(0),
             sweep_due: Arc::default(),
@@ -105,6 +102,17 @@ impl ThreadRuns {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    /// Sets the data that is removed with threads. Only the first call has an effect.
+    pub(crate) fn set_data(&self, data: Arc<dyn ThreadData>) {
+        let _ = self.data.set(data);
+    }
+
+    pub(crate) async fn remove_data(&self, key: &ThreadKey) {
+        if let Some(data) = self.data.get() {
+            data.thread_deleted(key).await;
+        }
     }
 
     pub(crate) fn key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
@@ -166,12 +174,6 @@ impl ThreadRuns {
 /// Returns the owner of a principal's threads; `None` is the owner of all threads on a server without authentication.
 pub(crate) fn owner_of(principal: Option<&Principal>) -> Arc<str> {
     principal.map_or_else(|| ThreadKey::ANONYMOUS.into(), |principal| principal.shared_id().clone())
-}
-
-impl std::fmt::Debug for ThreadRuns {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ThreadRuns").field("options", &self.options).finish_non_exhaustive()
-    }
 }
 
 impl Drop for ThreadRuns {

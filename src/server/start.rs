@@ -113,23 +113,26 @@ impl Server {
             principal_limits.share_percent = 100;
         }
         let memory = RunMemoryBudget::new(self.http.max_run_memory_bytes, self.http.max_body_bytes, has_shares);
-        let mut runs = Runs::builder()
-            .limits(self.run_limits)
-            .principal_limits(principal_limits)
-            .memory(memory)
-            .max_concurrent(self.max_concurrent_runs)
-            .metrics(Metrics::new(self.prices))
-            .record_content(self.telemetry.content)
-            .recordings(recordings.clone());
+        let mut runs = RunsBuilder {
+            limits: self.run_limits,
+            principal_limits,
+            memory,
+            max_concurrent: self.max_concurrent_runs,
+            accept_instructions: self.threads.accept_instructions,
+            metrics: Metrics::new(self.prices),
+            recordings: recordings.clone(),
+            records_content: self.telemetry.content,
+            ..RunsBuilder::default()
+        };
         for (name, agent) in agents {
             runs = runs.agent(name, agent);
         }
         if let Some(name) = self.configured.default_agent() {
-            runs = runs.default_agent(name);
+            runs.agents.set_default(name.into());
         }
         let runs = match self.store {
             Some(store) => stored_runs(runs, store, self.threads),
-            None => runs.accept_instructions(self.threads.accept_instructions).stateless(),
+            None => runs.stateless(),
         };
         if let (Some(data), Some(threads)) = (tools.thread_data(), runs.thread_runs()) {
             threads.set_data(data);

@@ -21,7 +21,6 @@ const PAGE_BYTES: usize = 64 * 1024;
 const SECOND_EVENT: u64 = 2;
 
 /// A stored detached run as a recording, read in parts.
-#[derive(Debug)]
 pub(crate) struct RunRecording {
     threads: Threads,
     record: RunRecord,
@@ -124,7 +123,7 @@ impl RunRecording {
 
     /// Reads the stored events that follow the last one.
     async fn page(&self) -> Result<EventPage, ThreadError> {
-        let (owner, run) = (&self.follower.key().owner, self.record.number);
+        let (owner, run) = (&self.follower.key.owner, self.record.number);
         let page = self.threads.runs.store.call("events", |store| store.events(owner, run, self.after, PAGE_BYTES));
         let page = page.await?.ok_or(ThreadError::LogRemoved)?;
         match page.events.is_empty() && self.after < page.count {

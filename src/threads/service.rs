@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The stored threads of a server. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Threads {
     /// What these operations share with the runs: the store, the queues, the cache.
     pub(super) runs: Arc<ThreadRuns>,

@@ -38,7 +38,6 @@ pub(crate) enum CancelOutcome {
 }
 
 /// A thread for a client that connects to it.
-#[derive(Debug)]
 pub(crate) struct ThreadConnection {
     /// The thread with its messages, without those of a running run. `None` if there is no such thread.
     pub view: Option<ThreadView>,
@@ -146,7 +145,7 @@ impl Threads {
     }
 
     pub(crate) fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Result<Follower, ThreadError> {
-        let permit = self.runs.followers.take(&key.owner).ok_or(ThreadError::TooManyFollowers)?;
+        let permit = self.runs.followers.take(&key.owner).map_err(|_| ThreadError::TooManyFollowers)?;
         let here = self.runs.queue.active(key).filter(|active| active.lease.run == run.number);
         let live = here.and_then(|active| active.log.clone());
         Ok(Follower::from_stored_run(&self.runs, key.clone(), run, after, permit).with_live(live))
@@ -290,8 +289,8 @@ impl Threads {
     /// Stores that a follower's client has received its run to the end.
     pub(crate) async fn delivered(&self, follower: &Follower) {
         if !follower.set_delivered() {
-            let (thread, run) = follower.numbers();
-            self.runs.set_delivered(follower.key(), thread, run, true).await;
+            let (thread, run) = follower.numbers;
+            self.runs.set_delivered(&follower.key, thread, run, true).await;
         }
     }
 }

@@ -125,11 +125,8 @@ impl Runs {
         let Some(Ok(memory)) = memory.now_or_never() else { return Ok(Continuable::NotNow) };
         let Ok(mut slot) = self.reserve(principal.as_ref()) else { return Ok(Continuable::NotNow) };
         slot.memory = Some(memory);
-        let Ok(permit) = threads.detached.clone().try_acquire_owned() else { return Ok(Continuable::NotNow) };
+        let Ok(permit) = threads.detached.take(&key.owner) else { return Ok(Continuable::NotNow) };
         slot.detached = Some(permit);
-        if self.quota.admit_detached(slot.share.as_mut()).is_err() {
-            return Ok(Continuable::NotNow);
-        }
         Ok(Continuable::Yes(Box::new(ContinuableRun { record, request, request_bytes, principal, agent, slot })))
     }
 
@@ -217,7 +214,7 @@ async fn wake_followers(store: &MeasuredStore, log: &LiveLog) {
 
 fn raise(store: &MeasuredStore, log: &LiveLog) {
     if let Some(shared) = store.shared() {
-        shared.signals().raise(Topic::Run(log.lease().run));
+        shared.signals().raise(Topic::Run(log.lease.run));
     }
 }
 

@@ -19,10 +19,8 @@ use super::{
     ending::{RunEnding, agent_failed, agent_panicked, agent_timed_out, lifecycle_ending, protocol_violated},
     guard::{Guard, RunClosing},
     progress::{Drive, EventSink, Progress},
-    sinks::{CopyingSink, CountingSink},
 };
 use crate::run::{
-    log::debug_events::DebugSink,
     persist::run_report::{FirstTimes, RunReport},
     turn::slot::Slot,
 };
@@ -265,7 +263,10 @@ impl Run {
         let ending = if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
             lifecycle_ending(event)
         } else {
-            let mut counted = CountingSink { sink, events: &mut self.events };
+            let mut counted = |event: &Event| {
+                self.events += 1;
+                sink.emit(event);
+            };
             self.guard.admit(event, &mut counted).err().map(protocol_violated)
         };
         if let Some(ending) = ending {
@@ -323,7 +324,10 @@ impl Run {
             },
             other => other,
         };
-        let mut sink = CountingSink { sink, events: &mut self.events };
+        let mut sink = |event: &Event| {
+            self.events += 1;
+            sink.emit(event);
+        };
         if !matches!(ending, RunEnding::Finished(_)) {
             // An activity that the guard refuses has broken the protocol before.
             drawn.into_iter().for_each(|event| drop(self.guard.admit(event, &mut sink)));
@@ -382,11 +386,16 @@ impl Drive for Run {
         }
         let context = self.cx.clone();
         let recording = context.observer::<RunObserver>().and_then(|observer| observer.recording.as_ref());
-        let mut sink = CopyingSink { recording, sink };
-        match debug {
-            None => self.progress(cx, &mut sink),
-            Some(readers) => self.progress(cx, &mut DebugSink { readers, run: context.identity(), sink: &mut sink }),
-        }
+        let mut copied = |event: &Event| {
+            if let Some(readers) = &debug {
+                readers.send(context.identity(), event);
+            }
+            if let Some(recording) = recording {
+                recording.event(event);
+            }
+            sink.emit(event);
+        };
+        self.progress(cx, &mut copied)
     }
 }
 

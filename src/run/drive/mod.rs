@@ -10,5 +10,4 @@ pub(crate) mod guard;
 pub(crate) mod launch;
 pub(crate) mod log_replay;
 pub(crate) mod progress;
-mod sinks;
 pub(crate) mod transcript;

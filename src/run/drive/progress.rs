@@ -60,6 +60,12 @@ pub trait EventSink {
     fn emit(&mut self, event: &Event);
 }
 
+impl<F: FnMut(&Event)> EventSink for F {
+    fn emit(&mut self, event: &Event) {
+        self(event);
+    }
+}
+
 impl EventSink for Vec<Event> {
     fn emit(&mut self, event: &Event) {
         self.push(event.clone());

@@ -7,13 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::owner_hub::{OwnerEvents, OwnerHub};
-use crate::run::{
-    drive::progress::EventSink,
-    turn::{
-        owner_limit::{OwnerLimit, OwnerPermit},
-        quota::PrincipalLimits,
-    },
-};
+use crate::run::turn::owner_limit::{OwnerLimit, OwnerPermit};
 use crate::{agent::RunIdentity, protocol::Event};
 
 /// The number of events that a slow reader may be behind. Then it loses the oldest ones.
@@ -52,7 +46,7 @@ pub(crate) struct DebugHub {
 
 impl Default for DebugHub {
     fn default() -> Self {
-        let waiting = OwnerLimit::new(MAX_WAITING_BYTES, PrincipalLimits::default());
+        let waiting = OwnerLimit::new(MAX_WAITING_BYTES, Some(MAX_WAITING_BYTES / 2));
         Self { readers: Arc::default(), waiting }
     }
 }
@@ -73,10 +67,10 @@ impl DebugHub {
 }
 
 impl DebugSender {
-    fn send(&self, run: &RunIdentity, event: &Event) {
+    pub(crate) fn send(&self, run: &RunIdentity, event: &Event) {
         let Ok(event) = to_raw_value(event) else { return };
         let bytes = event.get().len() + BYTES_PER_EVENT;
-        let Some(permit) = self.waiting.take_many(&self.owner, bytes) else { return };
+        let Ok(permit) = self.waiting.take_many(&self.owner, bytes) else { return };
         // Fails if the last reader is being dropped.
         let _ = self.readers.send(Arc::new(DebugEvent { run: run.clone(), event, _bytes: permit }));
     }
@@ -95,20 +89,6 @@ impl DebugEvents {
     }
 }
 
-/// Copies the events of a run to the readers.
-pub(crate) struct DebugSink<'a, S> {
-    pub(crate) readers: DebugSender,
-    pub(crate) run: &'a RunIdentity,
-    pub(crate) sink: &'a mut S,
-}
-
-impl<S: EventSink> EventSink for DebugSink<'_, S> {
-    fn emit(&mut self, event: &Event) {
-        self.readers.send(self.run, event);
-        self.sink.emit(event);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,9 +97,9 @@ mod tests {
     /// Sends the steps of a run without authentication.
     fn send(hub: &DebugHub, names: impl IntoIterator<Item = String>) -> Vec<Event> {
         let run = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "a".into(), principal: None };
-        let mut sent = Vec::<Event>::new();
-        let mut sink = DebugSink { readers: hub.sender("none").unwrap(), run: &run, sink: &mut sent };
-        names.into_iter().for_each(|name| sink.emit(&StepStarted::new(name).into()));
+        let readers = hub.sender("none").unwrap();
+        let sent: Vec<Event> = names.into_iter().map(|name| StepStarted::new(name).into()).collect();
+        sent.iter().for_each(|event| readers.send(&run, event));
         sent
     }
 

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{LiveLog, LogEnd, LogSink};
+use super::{LiveLog, LogEnd, live::to_line};
 use crate::run::{
     drive::{control::Stop, progress::Progress},
     persist::transcribed_run::TranscribedRun,
@@ -16,7 +16,7 @@ use crate::{protocol::Event, store::StoreError};
 const MAX_EVENTS_PER_POLL: usize = 128;
 
 pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
-    let threads = transcribed.threads().clone();
+    let threads = transcribed.guards().threads.clone();
     poll_fn(|cx| {
         let polled = poll_events(&mut transcribed, &log, cx);
         if log.has_pending() {
@@ -56,11 +56,11 @@ async fn store_end(transcribed: TranscribedRun, terminal: &Event, log: &LiveLog)
 async fn hand_over(mut transcribed: TranscribedRun, log: &Arc<LiveLog>) {
     log.hand_over();
     transcribed.stop_agent();
-    let threads = transcribed.threads().clone();
+    let threads = transcribed.guards().threads.clone();
     threads.log_writer.schedule(log);
     if poll_fn(|cx| log.poll_written(cx)).await
         && let Some(shared) = threads.store.shared()
-        && let Err(error) = shared.release(log.lease()).await
+        && let Err(error) = shared.release(&log.lease).await
     {
         tracing::warn!(?error, "the lease of a run could not be released; another server takes it when it has ended");
     }
@@ -74,7 +74,7 @@ fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Co
         if let Some(stop) = ready!(log.poll_room(cx)) {
             transcribed.stop(stop);
         }
-        match ready!(transcribed.poll_progress(cx, &mut LogSink { log, time })) {
+        match ready!(transcribed.poll_progress(cx, &mut |event: &Event| log.push(to_line(event), time))) {
             Progress::Ended => return Poll::Ready(()),
             // Its clients follow the log, so there is no response to break.
             Progress::Cut => transcribed.stop(Stop::Cancel),

@@ -38,10 +38,10 @@ pub(crate) enum FollowError {
 /// Follows a run's log.
 pub(crate) struct Follower {
     store: MeasuredStore,
-    key: ThreadKey,
-    run_id: RunId,
+    pub(crate) key: ThreadKey,
+    pub(crate) run_id: RunId,
     /// The numbers of the thread and of the run.
-    numbers: (i64, i64),
+    pub(crate) numbers: (i64, i64),
     after: u64,
     live: Option<Arc<LiveLog>>,
     is_delivered: bool,
@@ -49,17 +49,6 @@ pub(crate) struct Follower {
     _permit: Option<OwnerPermit>,
     _count: GaugeCount,
     metrics: Metrics,
-}
-
-impl std::fmt::Debug for Follower {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { key, run_id, after, .. } = self;
-        f.debug_struct("Follower")
-            .field("key", key)
-            .field("run_id", run_id)
-            .field("after", after)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Follower {
@@ -71,21 +60,8 @@ impl Follower {
         live: Arc<LiveLog>,
         permit: Option<OwnerPermit>,
     ) -> Self {
-        let (store, metrics) = (threads.store.clone(), threads.metrics.clone());
-        let count = GaugeCount::new(&metrics.runs.followers);
-        let numbers = (live.lease().thread, live.lease().run);
-        Self {
-            store,
-            key,
-            run_id,
-            numbers,
-            after: 0,
-            live: Some(live),
-            is_delivered: false,
-            _permit: permit,
-            _count: count,
-            metrics,
-        }
+        let numbers = (live.lease.thread, live.lease.run);
+        Self { live: Some(live), ..Self::new(threads, key, run_id, numbers, permit) }
     }
 
     pub(crate) fn from_stored_run(
@@ -95,34 +71,34 @@ impl Follower {
         after: u64,
         permit: OwnerPermit,
     ) -> Self {
-        let (store, metrics) = (threads.store.clone(), threads.metrics.clone());
-        let count = GaugeCount::new(&metrics.runs.followers);
-        let (numbers, is_delivered, run_id) = ((run.thread, run.number), run.delivered, run.id.clone());
+        let follower = Self::new(threads, key, run.id.clone(), (run.thread, run.number), Some(permit));
+        Self { after, is_delivered: run.delivered, ..follower }
+    }
+
+    fn new(
+        threads: &ThreadRuns,
+        key: ThreadKey,
+        run_id: RunId,
+        numbers: (i64, i64),
+        permit: Option<OwnerPermit>,
+    ) -> Self {
         Self {
-            store,
+            store: threads.store.clone(),
             key,
             run_id,
             numbers,
-            after,
+            after: 0,
             live: None,
-            is_delivered,
-            _permit: Some(permit),
-            _count: count,
-            metrics,
+            is_delivered: false,
+            _permit: permit,
+            _count: GaugeCount::new(&threads.metrics.runs.followers),
+            metrics: threads.metrics.clone(),
         }
     }
 
     pub(crate) fn with_live(mut self, live: Option<Arc<LiveLog>>) -> Self {
         self.live = live;
         self
-    }
-
-    pub(crate) fn key(&self) -> &ThreadKey {
-        &self.key
-    }
-
-    pub(crate) fn numbers(&self) -> (i64, i64) {
-        self.numbers
     }
 
     pub(crate) fn set_delivered(&self) -> bool {
@@ -132,11 +108,6 @@ impl Follower {
     /// Goes back to the first event.
     pub(crate) fn rewind(&mut self) {
         self.after = 0;
-    }
-
-    /// Returns the id of the run.
-    pub(crate) fn run_id(&self) -> &RunId {
-        &self.run_id
     }
 
     /// Waits for the next events. Returns `None` after the last one. Cancel-safe.

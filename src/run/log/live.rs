@@ -19,7 +19,7 @@ use super::mark::{LogMark, is_mark};
 use crate::{
     agent::Journal,
     protocol::Event,
-    run::drive::{control::Stop, progress::EventSink},
+    run::drive::control::Stop,
     store::{EventBatch, Lease},
 };
 
@@ -30,7 +30,7 @@ const MAX_RECENT_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct LiveLog {
-    lease: Lease,
+    pub(crate) lease: Lease,
     max_bytes: u64,
     begun: Instant,
     is_delivered: AtomicBool,
@@ -98,10 +98,6 @@ impl LiveLog {
         u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    pub(crate) fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
     /// Notes that a client has received the run to its end. Returns whether that was known before.
     pub(crate) fn set_delivered(&self) -> bool {
         self.is_delivered.swap(true, Ordering::Relaxed)
@@ -154,7 +150,8 @@ impl LiveLog {
         self.state.lock().is_handed_over = true;
     }
 
-    fn push(&self, line: String, time: u64) {
+    /// `time` is in milliseconds since the run's start.
+    pub(crate) fn push(&self, line: String, time: u64) {
         let mut state = self.state.lock();
         state.pending_bytes += line.len();
         state.total_bytes += line.len() as u64;
@@ -283,18 +280,6 @@ impl LogChunk {
     pub(crate) fn skip_to(mut self, after: u64) -> Self {
         self.skip = usize::try_from((after + 1).saturating_sub(self.first)).unwrap_or(usize::MAX);
         self
-    }
-}
-
-pub(crate) struct LogSink<'a> {
-    pub(crate) log: &'a Arc<LiveLog>,
-    /// The time of the events, in milliseconds since the run's start.
-    pub(crate) time: u64,
-}
-
-impl EventSink for LogSink<'_> {
-    fn emit(&mut self, event: &Event) {
-        self.log.push(to_line(event), self.time);
     }
 }
 

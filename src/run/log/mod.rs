@@ -15,5 +15,5 @@ mod thread_events;
 mod writer;
 
 pub(crate) use follower::{FollowError, Follower};
-pub(crate) use live::{LiveLog, LogEnd, LogSink};
+pub(crate) use live::{LiveLog, LogEnd};
 pub(crate) use writer::LogWriter;

@@ -32,6 +32,7 @@ const MAX_HOLD: Duration = Duration::from_millis(50);
 /// A run on a stored thread. Dropping it cancels the run and stores its messages so far.
 pub(crate) struct StoredRun {
     stage: StoredStage,
+    span: tracing::Span,
     /// Needed after the transcribed run is gone, if the end was stored as delivered and the client has left.
     run: Arc<RunRef>,
 }
@@ -48,14 +49,12 @@ enum StoredStage {
     Committing(PendingCommit),
     /// The end is stored, or could not be.
     Over {
-        span: tracing::Span,
         /// True if the end was stored as delivered, and the client has not read the response to its end yet.
         is_undelivered: bool,
     },
 }
 
 struct PendingCommit {
-    span: tracing::Span,
     commit: BoxFuture<'static, Result<(), StoreError>>,
     /// `None` if it was sent already.
     terminal: Option<Box<Event>>,
@@ -63,37 +62,29 @@ struct PendingCommit {
     hold_timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl std::fmt::Debug for StoredRun {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StoredRun").field("key", &self.run.key).field("lease", &self.run.lease).finish_non_exhaustive()
-    }
-}
-
 impl StoredRun {
     pub(crate) fn new(transcribed: TranscribedRun) -> Self {
         let guards = transcribed.guards();
         let (threads, key, lease) = (guards.threads.clone(), guards.key.clone(), guards.lease.clone());
-        Self { stage: StoredStage::Running(transcribed), run: Arc::new(RunRef { threads, key, lease }) }
+        let span = transcribed.run().span().clone();
+        Self { stage: StoredStage::Running(transcribed), span, run: Arc::new(RunRef { threads, key, lease }) }
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        if let StoredStage::Running(transcribed) = &self.stage {
-            let span = transcribed.run().span().clone();
-            let over = StoredStage::Over { span: span.clone(), is_undelivered: false };
-            if let StoredStage::Running(transcribed) = mem::replace(&mut self.stage, over) {
-                let terminal = transcribed.terminal().cloned().map(Box::new);
-                let mut committing =
-                    PendingCommit { span, commit: transcribed.commit(true, None), terminal, hold_timer: None };
-                // At shutdown, thousands of runs may end at once. Their clients do not wait for the store.
-                let at_once = committing.terminal.take_if(|terminal| is_shutdown(terminal));
-                self.stage = StoredStage::Committing(committing);
-                if let Some(terminal) = at_once {
-                    sink.emit(&terminal);
-                    return Poll::Ready(Progress::Moved);
-                }
+        if matches!(self.stage, StoredStage::Running(_))
+            && let StoredStage::Running(transcribed) = self.take_stage()
+        {
+            let mut terminal = transcribed.terminal().cloned().map(Box::new);
+            // At shutdown, thousands of runs may end at once. Their clients do not wait for the store.
+            let at_once = terminal.take_if(|terminal| is_shutdown(terminal));
+            let commit = transcribed.commit(true, None);
+            self.stage = StoredStage::Committing(PendingCommit { commit, terminal, hold_timer: None });
+            if let Some(terminal) = at_once {
+                sink.emit(&terminal);
+                return Poll::Ready(Progress::Moved);
             }
         }
-        let StoredStage::Committing(PendingCommit { span, commit, terminal, hold_timer }) = &mut self.stage else {
+        let StoredStage::Committing(PendingCommit { commit, terminal, hold_timer }) = &mut self.stage else {
             return Poll::Ready(Progress::Ended);
         };
         let Poll::Ready(result) = commit.as_mut().poll(cx) else {
@@ -104,20 +95,21 @@ impl StoredRun {
             }
             return Poll::Pending;
         };
-        let (span, terminal) = (span.clone(), terminal.take());
-        self.stage = StoredStage::Over { span, is_undelivered: result.is_ok() };
+        let terminal = terminal.take();
+        self.stage = StoredStage::Over { is_undelivered: result.is_ok() };
         let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
         sink.emit(&with_store_result(*terminal, result));
         Poll::Ready(Progress::Moved)
+    }
+
+    fn take_stage(&mut self) -> StoredStage {
+        mem::replace(&mut self.stage, StoredStage::Over { is_undelivered: false })
     }
 }
 
 impl Drive for StoredRun {
     fn span(&self) -> &tracing::Span {
-        match &self.stage {
-            StoredStage::Running(transcribed) => transcribed.run().span(),
-            StoredStage::Committing(PendingCommit { span, .. }) | StoredStage::Over { span, .. } => span,
-        }
+        &self.span
     }
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
@@ -138,7 +130,7 @@ impl Drive for StoredRun {
     }
 
     fn delivered(&mut self) {
-        if let StoredStage::Over { is_undelivered, .. } = &mut self.stage {
+        if let StoredStage::Over { is_undelivered } = &mut self.stage {
             *is_undelivered = false;
         }
     }
@@ -146,19 +138,17 @@ impl Drive for StoredRun {
 
 impl Drop for StoredRun {
     fn drop(&mut self) {
-        let span = match &self.stage {
-            StoredStage::Over { is_undelivered: false, .. } => return,
-            _ => self.span().clone(),
-        };
-        let over = StoredStage::Over { span: span.clone(), is_undelivered: false };
-        let stage = mem::replace(&mut self.stage, over);
+        let stage = self.take_stage();
+        if matches!(stage, StoredStage::Over { is_undelivered: false }) {
+            return;
+        }
         let RunRef { threads, key, lease } = &*self.run;
         if let Some(active) = threads.queue.active(key).filter(|active| active.lease == *lease) {
             active.client_left();
         }
         // Without a runtime the process is ending. The next start or another server closes the run.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tracing::Instrument::instrument(abandon(stage, self.run.clone()), span));
+            runtime.spawn(tracing::Instrument::instrument(abandon(stage, self.run.clone()), self.span.clone()));
         }
     }
 }
@@ -166,12 +156,12 @@ impl Drop for StoredRun {
 async fn abandon(stage: StoredStage, run: Arc<RunRef>) {
     // The transcribed run has logged an end that could not be stored.
     let is_undelivered = match stage {
-        StoredStage::Over { is_undelivered, .. } => is_undelivered,
+        StoredStage::Over { is_undelivered } => is_undelivered,
         StoredStage::Committing(PendingCommit { commit, .. }) => commit.await.is_ok(),
         StoredStage::Running(mut transcribed) => {
             tracing::debug!("the client left");
             transcribed.stop(Stop::Cancel);
-            while poll_fn(|cx| transcribed.poll_progress(cx, &mut DiscardSink)).await != Progress::Ended {}
+            while poll_fn(|cx| transcribed.poll_progress(cx, &mut |_: &Event| {})).await != Progress::Ended {}
             let _ = transcribed.commit(false, None).await;
             false
         }
@@ -180,12 +170,6 @@ async fn abandon(stage: StoredStage, run: Arc<RunRef>) {
         let RunRef { threads, key, lease } = &*run;
         threads.set_delivered(key, lease.thread, lease.run, false).await;
     }
-}
-
-struct DiscardSink;
-
-impl EventSink for DiscardSink {
-    fn emit(&mut self, _: &Event) {}
 }
 
 fn is_shutdown(terminal: &Event) -> bool {

@@ -105,10 +105,6 @@ impl TranscribedRun {
         &self.run
     }
 
-    pub(crate) fn threads(&self) -> &Arc<ThreadRuns> {
-        &self.guards.threads
-    }
-
     pub(crate) fn guards(&self) -> &RunGuards {
         &self.guards
     }

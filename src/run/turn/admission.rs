@@ -105,7 +105,7 @@ impl ThreadRuns {
         let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
         let Some(active) = active else { return Ok(None) };
         let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
-        let permit = self.followers.take(&key.owner).ok_or(StartError::TooManyFollowers)?;
+        let permit = self.followers.take(&key.owner).map_err(|_| StartError::TooManyFollowers)?;
         tracing::info!(thread = ?key.id, run = ?active.run_id, "following the running run of this id");
         Ok(Some(Follower::from_live_log(self, key.clone(), active.run_id.clone(), log, Some(permit))))
     }
@@ -201,7 +201,7 @@ impl ThreadRuns {
         if !run.detached {
             return Err(StartError::RunIsRunning);
         }
-        let permit = self.followers.take(&key.owner).ok_or(StartError::TooManyFollowers)?;
+        let permit = self.followers.take(&key.owner).map_err(|_| StartError::TooManyFollowers)?;
         Ok(Admission::Running(Follower::from_stored_run(self, key.clone(), &run, 0, permit)))
     }
 

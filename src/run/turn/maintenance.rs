@@ -10,7 +10,7 @@ use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::{active::ActiveRun, removal::SweepCounter};
+use super::active::ActiveRun;
 use crate::run::{
     drive::control::Stop, log::thread_event_hub::receive_announcements, measured_store::MeasuredStore,
     thread_runs::ThreadRuns,
@@ -20,6 +20,9 @@ use crate::store::{LostRun, SharedStore, StoreError, Topic, now};
 /// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
 const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// Sweeps between two calls of [`ThreadData::threads_swept`](super::thread_data::ThreadData::threads_swept) when no sweep of
+/// this process removes a thread: other servers remove threads, too.
+const SWEEPS_BETWEEN_CHECKS: u32 = 60;
 /// More than one owner's waiting runs, which would hide those of others.
 const MAX_RECOVERED_RUNS: usize = 10_000;
 const MAX_CONCURRENT_RECOVERIES: usize = 4;
@@ -94,13 +97,17 @@ async fn maintain(threads: Weak<ThreadRuns>) {
 }
 
 async fn sweep_regularly(threads: Weak<ThreadRuns>) {
-    let mut counter = SweepCounter::default();
+    let mut sweeps_before_check = 0;
     loop {
         let Some(threads) = threads.upgrade() else { return };
         let swept = threads.sweep().await;
         let removed = swept.as_ref().copied().unwrap_or_default();
         warn_on_error(swept.map(drop), "surplus threads and logs could not be removed");
-        threads.check_data(&mut counter, removed).await;
+        let is_check_due = sweeps_before_check == 0 || removed > 0;
+        sweeps_before_check = if is_check_due { SWEEPS_BETWEEN_CHECKS } else { sweeps_before_check - 1 };
+        if let Some(data) = threads.data.get().filter(|_| is_check_due) {
+            data.threads_swept(threads.store.unmeasured()).await;
+        }
         let sweep_due = threads.sweep_due.clone();
         // Otherwise the store would stay open until the next sweep when the server is dropped.
         drop(threads);

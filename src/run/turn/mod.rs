@@ -7,7 +7,6 @@ pub(crate) mod memory;
 pub(crate) mod owner_limit;
 pub(crate) mod queue;
 pub(crate) mod quota;
-pub(crate) mod removal;
 pub(crate) mod slot;
 pub(crate) mod start_error;
 pub(crate) mod stored_bytes;

@@ -18,7 +18,7 @@ use crate::{
     run::{
         log::LiveLog,
         request::{RunRequest, StartedRun},
-        runs::Runs,
+        runs::{Runs, RunsBuilder},
         turn::start_error::StartError,
     },
     store::Lease,
@@ -29,7 +29,7 @@ fn runs(agent: impl Agent) -> Arc<Runs> {
 }
 
 fn limited(agent: impl Agent, limits: RunLimits) -> Arc<Runs> {
-    Runs::builder().agent("a", Arc::new(agent)).limits(limits).max_concurrent(2).stateless()
+    RunsBuilder { limits, max_concurrent: 2, ..Default::default() }.agent("a", Arc::new(agent)).stateless()
 }
 
 fn start(runs: &Arc<Runs>) -> Run {
@@ -306,7 +306,7 @@ async fn drain_waits_for_runs_and_then_stops_each() {
     let events = play.await.unwrap();
     assert_eq!(types(&events[2..]), ENDED);
     assert_eq!(events[3]["code"], "server_shutdown");
-    assert!(matches!(runs.reserve(None).unwrap_err(), StartError::ShuttingDown));
+    assert!(matches!(runs.reserve(None), Err(StartError::ShuttingDown)));
     assert!(!runs.is_ready());
 }
 
@@ -343,7 +343,7 @@ async fn a_dropped_run_stops_its_agent_and_releases_its_slot() {
     let (agent, stopped) = silent();
     let runs = runs(agent);
     let (first, second) = (start(&runs), start(&runs));
-    assert!(matches!(runs.reserve(None).unwrap_err(), StartError::TooManyRuns));
+    assert!(matches!(runs.reserve(None), Err(StartError::TooManyRuns)));
     assert_eq!(runs.live_runs(), 2);
     let mut events = first.into_events().boxed();
     events.next().await;

@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::progress::EventSink;
 use crate::protocol::{
     Event, JsonObject, Message, MessageId, Messages, Metadata, RunAgentInput,
     event::{EncryptedValueSubtype, ReasoningEncryptedValue, StateDelta},
@@ -234,12 +233,6 @@ impl Transcript {
     fn message_mut(&mut self, id: &MessageId) -> Option<&mut Message> {
         let position = self.position(id)?;
         self.get_mut(position)
-    }
-}
-
-impl EventSink for Transcript {
-    fn emit(&mut self, event: &Event) {
-        self.apply(event);
     }
 }
 
