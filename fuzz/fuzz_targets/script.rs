@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         Err(error) => {
-            if let Some(span) = error.span() {
+            if let Some(span) = error.span.clone() {
                 assert!(text.get(span).is_some(), "{error}: a place outside of the text");
             }
         }

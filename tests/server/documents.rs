@@ -246,7 +246,7 @@ fn every_toml_block_of_the_documentation_is_valid() {
         .iter()
         .filter_map(|block| {
             let checked = if block.text.contains("[[reply]]") {
-                Script::parse(&block.text).map(drop).map_err(|error| error.message().to_owned())
+                Script::parse(&block.text).map(drop).map_err(|error| error.to_string())
             } else {
                 check(block).and_then(|()| check_schema(&schema, &block.text))
             };

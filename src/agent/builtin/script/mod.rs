@@ -122,9 +122,10 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ScriptError {
-    pub(crate) message: String,
+    /// What is wrong.
+    pub message: String,
     /// The range in the script's text, in bytes; `None` if the error is about the whole script.
-    pub(crate) span: Option<Range<usize>>,
+    pub span: Option<Range<usize>>,
 }
 
 /// An agent that plays a script.
