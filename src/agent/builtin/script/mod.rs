@@ -98,16 +98,18 @@
 mod answers;
 mod capabilities;
 mod check;
+mod error;
 mod format;
 mod matcher;
 mod play;
 mod questions;
 mod template;
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 
+pub(crate) use self::error::ScriptError;
 use self::{
     format::{Reply, ScriptFile},
     matcher::Matcher,
@@ -117,16 +119,6 @@ use crate::{
     agent::{Agent, EventStream, RunContext, event_stream},
     protocol::{AgentCapabilities, RunAgentInput},
 };
-
-/// The first error of a script, with its place in the text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ScriptError {
-    /// What is wrong.
-    pub message: String,
-    /// The range in the script's text, in bytes; `None` if the error is about the whole script.
-    pub span: Option<Range<usize>>,
-}
 
 /// An agent that plays a script.
 #[derive(Debug, Clone)]
