@@ -4,7 +4,7 @@ use std::{
     error::Error,
     fs,
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use reqwest::{
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use super::{
     arguments::{ExportArguments, TargetOptions},
     output::{print_line, print_warning},
-    server_client::{ServerClient, next_piece, require_success},
+    server_client::{next_piece, require_success},
     target::{RunTarget, UrlMeaning},
 };
 use crate::base::private_file::private_file_options;
@@ -38,15 +38,14 @@ struct ExportedRun {
 /// Writes one run, or all detached runs of a thread that have ended and whose logs are stored.
 pub(super) async fn export_runs(arguments: ExportArguments) -> Result<(), Box<dyn Error>> {
     let options = TargetOptions { key_env: arguments.key_env, ..TargetOptions::default() };
-    let target = RunTarget::open("--from", Some(&arguments.from), UrlMeaning::Server, &options).await?;
-    let server = ServerClient::new(&target)?;
-    let output = RecordingOutput::new(arguments.out.as_deref());
+    let server = RunTarget::open("--from", Some(&arguments.from), UrlMeaning::Server, &options).await?;
+    let out = arguments.out.as_deref();
     if let Some(run) = &arguments.run {
         let response = server.get(&["threads", &arguments.thread, "runs", run, "recording"]).await?;
-        return output.write(require_success(response).await?).await;
+        return write(require_success(response).await?, out).await;
     }
     let runs = detached_runs(&server, &arguments.thread).await?;
-    if runs.len() > 1 && !matches!(output, RecordingOutput::Folder(_)) {
+    if runs.len() > 1 && !out.is_some_and(is_folder) {
         let problem = format!("the thread has {} detached runs: name one, or name a folder with --out", runs.len());
         return Err(problem.into());
     }
@@ -57,7 +56,7 @@ pub(super) async fn export_runs(arguments: ExportArguments) -> Result<(), Box<dy
             print_warning(&format!("the log of run {run:?} was removed"));
             continue;
         }
-        output.write(require_success(response).await?).await?;
+        write(require_success(response).await?, out).await?;
         written += 1;
     }
     if written == 0 {
@@ -67,53 +66,37 @@ pub(super) async fn export_runs(arguments: ExportArguments) -> Result<(), Box<dy
 }
 
 /// Returns the detached runs of a thread that have ended, the oldest first.
-async fn detached_runs(server: &ServerClient<'_>, thread: &str) -> Result<Vec<String>, Box<dyn Error>> {
+async fn detached_runs(server: &RunTarget, thread: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let thread: ExportedThread = server.read(&["threads", thread], &[]).await?;
     let ended = thread.runs.into_iter().rev().filter(|run| run.detached && run.status != "running");
     Ok(ended.map(|run| run.run_id).collect())
 }
 
-/// The place of the recordings.
-enum RecordingOutput {
-    Standard,
-    File(PathBuf),
-    /// Each recording has its usual name.
-    Folder(PathBuf),
+fn is_folder(out: &Path) -> bool {
+    out.is_dir() || out.as_os_str().to_string_lossy().ends_with('/')
 }
 
-impl RecordingOutput {
-    fn new(out: Option<&Path>) -> Self {
-        match out {
-            None => Self::Standard,
-            Some(path) if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') => {
-                Self::Folder(path.to_owned())
-            }
-            Some(path) => Self::File(path.to_owned()),
-        }
+/// Writes a recording to a file, to a folder under its usual name, or to the standard output.
+async fn write(response: Response, out: Option<&Path>) -> Result<(), Box<dyn Error>> {
+    let Some(out) = out else { return copy(response, &mut io::stdout().lock()).await };
+    let path = if is_folder(out) {
+        fs::create_dir_all(out).map_err(|error| format!("cannot create {}: {error}", out.display()))?;
+        &out.join(file_name(response.headers().get(CONTENT_DISPOSITION))?)
+    } else {
+        out
+    };
+    // A file with the final name is always whole.
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".part");
+    let cannot_write = |error| format!("cannot write {}: {error}", path.display());
+    let mut file = private_file_options().write(true).truncate(true).open(&partial).map_err(cannot_write)?;
+    if let Err(error) = copy(response, &mut file).await {
+        let _ = fs::remove_file(&partial);
+        return Err(error);
     }
-
-    async fn write(&self, response: Response) -> Result<(), Box<dyn Error>> {
-        let path = match self {
-            Self::Standard => return copy(response, &mut io::stdout().lock()).await,
-            Self::File(path) => path.clone(),
-            Self::Folder(folder) => {
-                fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-                folder.join(file_name(response.headers().get(CONTENT_DISPOSITION))?)
-            }
-        };
-        // A file with the final name is always whole.
-        let mut partial = path.clone().into_os_string();
-        partial.push(".part");
-        let cannot_write = |error| format!("cannot write {}: {error}", path.display());
-        let mut file = private_file_options().write(true).truncate(true).open(&partial).map_err(cannot_write)?;
-        if let Err(error) = copy(response, &mut file).await {
-            let _ = fs::remove_file(&partial);
-            return Err(error);
-        }
-        fs::rename(&partial, &path).map_err(cannot_write)?;
-        print_line(&path.display().to_string());
-        Ok(())
-    }
+    fs::rename(&partial, path).map_err(cannot_write)?;
+    print_line(&path.display().to_string());
+    Ok(())
 }
 
 async fn copy(mut response: Response, output: &mut impl Write) -> Result<(), Box<dyn Error>> {

@@ -3,15 +3,12 @@
 
 use std::{error::Error, time::Duration};
 
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, header::AUTHORIZATION};
+use reqwest::{RequestBuilder, Response, StatusCode, header::AUTHORIZATION};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::{printable::excerpt, target::RunTarget};
-use crate::upstream::{
-    self, ClientError, ClientOptions,
-    body::{read_excerpt, read_whole},
-};
+use crate::upstream::body::{read_excerpt, read_whole};
 
 /// The time limit of an answer that is read whole.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,23 +20,14 @@ const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 const MAX_REFUSAL_BYTES: usize = 16 * 1024;
 const MAX_SHOWN_CHARS: usize = 300;
 
-pub(super) struct ServerClient<'a> {
-    target: &'a RunTarget,
-    client: Client,
-}
-
-impl<'a> ServerClient<'a> {
-    pub(super) fn new(target: &'a RunTarget) -> Result<Self, ClientError> {
-        Ok(Self { target, client: upstream::client(&ClientOptions::default())? })
-    }
-
+impl RunTarget {
     /// Returns the value of a JSON answer.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         segments: &[&str],
         query: &[(&str, &str)],
     ) -> Result<T, Box<dyn Error>> {
-        let request = self.request(Method::GET, segments)?.query(query).timeout(TIMEOUT);
+        let request = self.authorized(self.client.get(self.route(segments)?)).query(query).timeout(TIMEOUT);
         let unreadable = |error: &dyn Error| format!("the server's answer cannot be read: {error}");
         let response = require_success(send(request).await?).await?;
         let body = read_whole(response, MAX_BODY_BYTES).await.map_err(|error| unreadable(&error))?;
@@ -47,21 +35,19 @@ impl<'a> ServerClient<'a> {
     }
 
     pub(super) async fn post(&self, segments: &[&str]) -> Result<(), Box<dyn Error>> {
-        require_success(send(self.request(Method::POST, segments)?.timeout(TIMEOUT)).await?).await.map(drop)
+        let request = self.authorized(self.client.post(self.route(segments)?)).timeout(TIMEOUT);
+        require_success(send(request).await?).await.map(drop)
     }
 
     /// Returns an answer of any status, to be read with [`next_piece`].
     pub(super) async fn get(&self, segments: &[&str]) -> Result<Response, Box<dyn Error>> {
-        let request = self.request(Method::GET, segments)?;
+        let request = self.authorized(self.client.get(self.route(segments)?));
         timeout(IDLE_TIMEOUT, send(request)).await.map_err(|_| idle())?
     }
 
-    fn request(&self, method: Method, segments: &[&str]) -> Result<RequestBuilder, Box<dyn Error>> {
-        let request = self.client.request(method, self.target.route(segments)?);
-        Ok(match self.target.authorization() {
-            Some(authorization) => request.header(AUTHORIZATION, authorization),
-            None => request,
-        })
+    /// Adds the key to a request.
+    pub(super) fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+        self.authorization.iter().fold(request, |request, value| request.header(AUTHORIZATION, value))
     }
 }
 

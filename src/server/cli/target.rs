@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use reqwest::{Url, header::HeaderValue};
+use reqwest::{Client, Url, header::HeaderValue};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use super::arguments::{CommandOptions, TargetOptions};
@@ -10,6 +10,7 @@ use crate::{
     auth::Authenticator,
     observe::{metrics::MetricsOptions, recordings::RecordOptions, telemetry::logs},
     server::Server,
+    upstream::{self, ClientOptions},
 };
 
 /// What a URL leads to.
@@ -22,17 +23,15 @@ pub(super) enum UrlMeaning {
 }
 
 pub(super) struct RunTarget {
+    pub(super) client: Client,
     /// The URL for all runs, if the target is one endpoint.
     endpoint: Option<Url>,
     /// The URL below which the routes of a server are, as far as it is known.
     server: Option<Url>,
-    authorization: Option<HeaderValue>,
-    own: Option<OwnServer>,
-}
-
-struct OwnServer {
-    stop: oneshot::Sender<()>,
-    server: JoinHandle<std::io::Result<()>>,
+    /// The header with the key.
+    pub(super) authorization: Option<HeaderValue>,
+    /// The server in this process, which stops when the sender is dropped.
+    own: Option<(oneshot::Sender<()>, JoinHandle<std::io::Result<()>>)>,
 }
 
 impl RunTarget {
@@ -44,13 +43,14 @@ impl RunTarget {
         meaning: UrlMeaning,
         options: &TargetOptions,
     ) -> Result<Self, Box<dyn Error>> {
+        let client = upstream::client(&ClientOptions::default())?;
         let authorization = options.key_env.as_deref().map(authorization).transpose()?;
         if let Some(url) = url {
             let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
             let url = url.ok_or_else(|| format!("{argument}: expected a URL such as http://localhost:8080"))?;
             let is_server = meaning == UrlMeaning::Server || url.path() == "/";
             let server = if is_server { Some(url.clone()) } else { server_of(&url) };
-            return Ok(Self { endpoint: (!is_server).then_some(url), server, authorization, own: None });
+            return Ok(Self { client, endpoint: (!is_server).then_some(url), server, authorization, own: None });
         }
         let options =
             CommandOptions { config: options.config.clone(), log: options.log.clone(), ..CommandOptions::default() };
@@ -68,7 +68,8 @@ impl RunTarget {
         let url = Url::parse(&format!("http://{}/", listener.local_addr()?))?;
         let (stop, stopped) = oneshot::channel::<()>();
         let server = tokio::spawn(server.serve_on(listener, async move { drop(stopped.await) }));
-        Ok(Self { endpoint: None, server: Some(url), authorization, own: Some(OwnServer { stop, server }) })
+        let own = Some((stop, server));
+        Ok(Self { client, endpoint: None, server: Some(url), authorization, own })
     }
 
     /// Returns the URL for runs of an agent, by default those of the server's default agent.
@@ -87,14 +88,9 @@ impl RunTarget {
         Ok(url)
     }
 
-    /// Returns the header with the key.
-    pub(super) fn authorization(&self) -> Option<&HeaderValue> {
-        self.authorization.as_ref()
-    }
-
     /// Ends the server of this process.
     pub(super) async fn close(self) {
-        if let Some(OwnServer { stop, server }) = self.own {
+        if let Some((stop, server)) = self.own {
             drop(stop);
             // The results are known; a failure of the shutdown does not change them.
             let _ = server.await;

@@ -20,24 +20,13 @@ use crate::server::cli::printable::printable;
 /// its answer.
 const MAX_TYPED_LINES: usize = 1024;
 
-/// The look of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The look of a line, with the number that terminals know it by.
+#[derive(Clone, Copy)]
 pub(super) enum Style {
-    Plain,
-    Dim,
-    Bold,
-    Failure,
-}
-
-impl Style {
-    fn code(self) -> &'static str {
-        match self {
-            Self::Plain => "",
-            Self::Dim => "\x1b[2m",
-            Self::Bold => "\x1b[1m",
-            Self::Failure => "\x1b[31m",
-        }
-    }
+    Plain = 0,
+    Bold = 1,
+    Dim = 2,
+    Failure = 31,
 }
 
 pub(super) struct Console {
@@ -47,7 +36,8 @@ pub(super) struct Console {
     lines: mpsc::Receiver<io::Result<String>>,
     /// The editor, which takes Ctrl-C while it reads, gives it back to this listener.
     interrupts: CtrlC,
-    is_interactive: bool,
+    /// True if a person types the lines.
+    pub(super) is_interactive: bool,
     has_colours: bool,
     /// True if answers and notes are on the same screen.
     shares_screen: bool,
@@ -87,11 +77,6 @@ impl Console {
             is_in_answer_line: false,
             is_in_note_line: false,
         })
-    }
-
-    /// Returns whether a person types the lines.
-    pub(super) fn is_interactive(&self) -> bool {
-        self.is_interactive
     }
 
     /// Returns the next line of a pipe; `None` at its end, and after Ctrl-C.
@@ -208,8 +193,12 @@ impl Console {
 
     fn styled(&self, style: Style, text: &str) -> String {
         let text = printable(text);
-        let (begin, end) = if self.has_colours && style != Style::Plain { (style.code(), "\x1b[0m") } else { ("", "") };
-        format!("{begin}{text}{end}")
+        match style {
+            Style::Bold | Style::Dim | Style::Failure if self.has_colours => {
+                format!("\x1b[{}m{text}\x1b[0m", style as u8)
+            }
+            _ => text.into_owned(),
+        }
     }
 }
 

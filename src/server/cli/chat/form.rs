@@ -23,10 +23,8 @@ const MAX_DESCRIPTION_CHARS: usize = 500;
 pub(super) struct Field {
     /// The names of the members that lead to the value; empty for the whole value.
     pub(super) path: Vec<String>,
-    title: Option<String>,
-    description: Option<String>,
-    default: Option<Value>,
-    pub(super) is_required: bool,
+    schema: Value,
+    is_required: bool,
     kind: FieldKind,
 }
 
@@ -47,7 +45,10 @@ enum FieldKind {
 pub(super) fn fields(schema: &Value) -> Vec<Field> {
     let mut fields = Vec::new();
     add_fields(schema, Vec::new(), true, &mut fields);
-    if fields.len() > MAX_FIELDS { vec![field(schema, Vec::new(), true, FieldKind::Json)] } else { fields }
+    if fields.len() > MAX_FIELDS {
+        fields = vec![Field { path: Vec::new(), schema: schema.clone(), is_required: true, kind: FieldKind::Json }];
+    }
+    fields
 }
 
 fn add_fields(schema: &Value, path: Vec<String>, is_required: bool, fields: &mut Vec<Field>) {
@@ -64,14 +65,8 @@ fn add_fields(schema: &Value, path: Vec<String>, is_required: bool, fields: &mut
                 add_fields(member, path, is_required && is_named, fields);
             }
         }
-        _ => fields.push(field(schema, path, is_required, kind_of(schema))),
+        _ => fields.push(Field { path, schema: schema.clone(), is_required, kind: kind_of(schema) }),
     }
-}
-
-fn field(schema: &Value, path: Vec<String>, is_required: bool, kind: FieldKind) -> Field {
-    let text = |member: &str| schema.get(member).and_then(Value::as_str).map(str::to_owned);
-    let (title, description) = (text("title"), text("description"));
-    Field { path, title, description, default: schema.get("default").cloned(), is_required, kind }
 }
 
 fn kind_of(schema: &Value) -> FieldKind {
@@ -122,8 +117,8 @@ fn plain_text(value: &Value) -> String {
 impl Field {
     /// Returns what to show before the prompt: the description and the choices.
     pub(super) fn explanation(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        lines.extend(self.description.as_ref().map(|text| excerpt(text, MAX_DESCRIPTION_CHARS)));
+        let description = self.schema.get("description").and_then(Value::as_str);
+        let mut lines: Vec<_> = description.map(|text| excerpt(text, MAX_DESCRIPTION_CHARS)).into_iter().collect();
         if let FieldKind::Choice(choices) = &self.kind {
             lines.extend(
                 (1..).zip(choices).map(|(number, (label, _))| format!("  {number}. {}", printable_line(label))),
@@ -133,7 +128,7 @@ impl Field {
     }
 
     pub(super) fn prompt(&self) -> String {
-        let name = match (&self.title, self.path.is_empty()) {
+        let name = match (self.schema.get("title").and_then(Value::as_str), self.path.is_empty()) {
             (Some(title), _) => printable_line(title),
             (None, true) => "answer".to_owned(),
             (None, false) => printable_line(&self.path.join(".")),
@@ -148,7 +143,7 @@ impl Field {
             FieldKind::Url => "URL".to_owned(),
             FieldKind::Json => "JSON".to_owned(),
         };
-        let empty = match (&self.default, self.is_required) {
+        let empty = match (self.schema.get("default"), self.is_required) {
             (Some(default), _) => format!("; Enter for {}", printable_line(&plain_text(default))),
             (None, true) => String::new(),
             (None, false) => "; Enter for none".to_owned(),
@@ -160,7 +155,7 @@ impl Field {
     pub(super) fn read(&self, line: &str) -> Result<Option<Value>, String> {
         let text = line.trim();
         if text.is_empty() {
-            return match (&self.default, self.is_required) {
+            return match (self.schema.get("default"), self.is_required) {
                 (Some(default), _) => Ok(Some(default.clone())),
                 (None, false) => Ok(None),
                 (None, true) => Err("this value is needed".to_owned()),

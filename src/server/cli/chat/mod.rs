@@ -10,7 +10,6 @@ mod conversation;
 mod form;
 mod line_editor;
 mod questions;
-mod server;
 mod session;
 mod turn;
 mod view;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     console::{Console, Style},
     form::{self, fields, read_yes_or_no},
-    view::call_text,
+    view::{call_text, find_call},
 };
 use crate::{
     protocol::{
@@ -67,17 +67,11 @@ pub(super) async fn ask_all(
 pub(super) fn show(interrupt: &Interrupt, messages: &Messages, console: &mut Console) {
     let question = interrupt.message.as_deref().unwrap_or(&interrupt.reason);
     console.note(Style::Bold, &format!("The agent asks: {}", excerpt(question, MAX_QUESTION_CHARS)));
-    let call = interrupt.tool_call_id.as_ref().and_then(|id| {
-        let message = messages.get(messages.call_position(id)?)?;
-        message.tool_calls().iter().find(|call| call.id == *id)
-    });
-    match call {
-        Some(call) => {
-            let text = call_text(&call.function.name, &call.function.arguments);
-            console.note(Style::Bold, &format!("  {text}"));
+    if let Some(id) = &interrupt.tool_call_id {
+        match find_call(messages, id) {
+            Some(call) => console.note(Style::Bold, &format!("  {}", call_text(call))),
+            None => console.note(Style::Failure, "  The call is unknown to this chat."),
         }
-        None if interrupt.tool_call_id.is_some() => console.note(Style::Failure, "  The call is unknown to this chat."),
-        None => {}
     }
 }
 

@@ -1,34 +1,71 @@
 //! The chat from its first line to its last: messages and commands in a terminal, one message a line in a pipe.
 
-use std::{error::Error, io};
+use std::{
+    error::Error,
+    io,
+    ops::ControlFlow::{self, Break, Continue},
+};
+
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
     command::{self, HELP, Input},
     console::{Console, Style},
     conversation::ChatConversation,
     questions,
-    server::ListedThread,
     turn::{ChatEndpoint, ChatRunEnd},
-    view::View,
+    view::show_history,
 };
 use crate::{
-    protocol::{RunAgentInput, ThreadId},
+    protocol::{Interrupt, Message, RunAgentInput, RunId, ThreadId},
     server::cli::{
         printable::{excerpt, printable_line},
-        server_client::ServerClient,
         target::RunTarget,
     },
 };
 
 const MAX_TITLE_CHARS: usize = 60;
+const MAX_LISTED_THREADS: &str = "20";
+
+/// What to do next: a run, or the prompt. A break ends the chat.
+type NextStep = ControlFlow<(), Option<RunAgentInput>>;
+
+/// The newest threads of a server.
+#[derive(Deserialize)]
+struct ListedThreads {
+    threads: Vec<ListedThread>,
+    /// Present if there are more.
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedThread {
+    thread_id: ThreadId,
+    agent: String,
+    title: Option<String>,
+    updated_at: String,
+}
+
+/// A thread with its newest messages.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ContinuedThread {
+    thread_id: ThreadId,
+    agent: String,
+    messages: Vec<Message>,
+    state: Option<Value>,
+    interrupts: Vec<Interrupt>,
+    active_run_id: Option<RunId>,
+    /// Absent if these are all messages.
+    before: Option<String>,
+}
 
 pub(super) struct Session<'a> {
-    target: &'a RunTarget,
-    server: ServerClient<'a>,
-    endpoint: ChatEndpoint,
+    endpoint: ChatEndpoint<'a>,
     agent: Option<String>,
     conversation: ChatConversation,
-    view: View,
     console: &'a mut Console,
 }
 
@@ -39,21 +76,12 @@ impl<'a> Session<'a> {
         console: &'a mut Console,
     ) -> Result<Self, Box<dyn Error>> {
         let endpoint = ChatEndpoint::new(target.url(agent.as_deref())?, agent.as_deref(), target)?;
-        let server = ServerClient::new(target)?;
-        Ok(Self {
-            target,
-            server,
-            endpoint,
-            agent,
-            conversation: ChatConversation::new(),
-            view: View::default(),
-            console,
-        })
+        Ok(Self { endpoint, agent, conversation: ChatConversation::new(), console })
     }
 
     /// Chats until the input ends. Returns whether all runs of a pipe succeeded; `true` in a terminal.
     pub(super) async fn run(mut self) -> Result<bool, Box<dyn Error>> {
-        match self.console.is_interactive() {
+        match self.console.is_interactive {
             true => self.chat().await.map(|()| true),
             false => self.answer_lines().await,
         }
@@ -67,7 +95,7 @@ impl<'a> Session<'a> {
                 continue;
             }
             let input = self.conversation.say(&line);
-            match self.run_once(input).await? {
+            match self.endpoint.run(input, &mut self.conversation, self.console).await? {
                 ChatRunEnd::Success => {}
                 ChatRunEnd::Failed => has_succeeded = false,
                 ChatRunEnd::Cancelled => return Ok(false),
@@ -88,35 +116,28 @@ impl<'a> Session<'a> {
         while let Some(line) = self.console.ask("> ").await? {
             self.console.remember(&line)?;
             let mut step = self.obey(&line).await?;
-            loop {
-                match step {
-                    NextStep::Prompt => break,
-                    NextStep::End => return Ok(()),
-                    NextStep::Run(input) => {
-                        if let ChatRunEnd::Interrupted(interrupts) = self.run_once(*input).await? {
-                            self.conversation.interrupts = interrupts;
-                        }
-                        step = self.answer_interrupts().await?;
-                    }
+            while let Continue(Some(input)) = step {
+                let end = self.endpoint.run(input, &mut self.conversation, self.console).await?;
+                if let ChatRunEnd::Interrupted(interrupts) = end {
+                    self.conversation.interrupts = interrupts;
                 }
+                step = self.answer_interrupts().await?;
+            }
+            if step.is_break() {
+                break;
             }
         }
         Ok(())
-    }
-
-    async fn run_once(&mut self, input: RunAgentInput) -> io::Result<ChatRunEnd> {
-        let Self { endpoint, server, conversation, view, console, .. } = self;
-        endpoint.run(input, server, conversation, view, console).await
     }
 
     /// Does what a typed line says.
     async fn obey(&mut self, line: &str) -> io::Result<NextStep> {
         match command::read(line) {
             Input::Nothing => {}
-            Input::Message(text) => return Ok(NextStep::run(self.conversation.say(text))),
+            Input::Message(text) => return Ok(Continue(Some(self.conversation.say(text)))),
             Input::Edit(text) => return self.edit(text).await,
             Input::Retry => match self.conversation.retry() {
-                Some(input) => return Ok(NextStep::run(input)),
+                Some(input) => return Ok(Continue(Some(input))),
                 None => self.console.note(Style::Failure, "No message has been sent yet."),
             },
             Input::Threads => match self.choose_thread().await {
@@ -124,53 +145,55 @@ impl<'a> Session<'a> {
                 Err(error) => self.console.note(Style::Failure, &format!("/threads: {error}")),
             },
             Input::New => {
-                (self.conversation, self.view) = (ChatConversation::new(), View::default());
+                self.conversation = ChatConversation::new();
                 self.console.note(Style::Dim, "A new thread begins.");
             }
             Input::Help => self.console.note(Style::Plain, HELP),
-            Input::Quit => return Ok(NextStep::End),
+            Input::Quit => return Ok(Break(())),
             Input::Unknown(text) => {
                 let text = excerpt(text, MAX_TITLE_CHARS);
                 self.console.note(Style::Failure, &format!("{text:?} is no command; /help shows the commands."));
             }
         }
-        Ok(NextStep::Prompt)
+        Ok(Continue(None))
     }
 
     async fn edit(&mut self, text: Option<&str>) -> io::Result<NextStep> {
         let Some(last) = self.conversation.last_user_text() else {
             self.console.note(Style::Failure, "No message has been sent yet.");
-            return Ok(NextStep::Prompt);
+            return Ok(Continue(None));
         };
         let text = match text {
             Some(text) => text.to_owned(),
             None => {
                 self.console.note(Style::Dim, &format!("Your last message: {last}"));
                 match self.console.ask("The new text (Enter keeps the old one): ").await? {
-                    None => return Ok(NextStep::End),
-                    Some(text) if text.trim().is_empty() => return Ok(NextStep::Prompt),
+                    None => return Ok(Break(())),
+                    Some(text) if text.trim().is_empty() => return Ok(Continue(None)),
                     Some(text) => text,
                 }
             }
         };
-        Ok(self.conversation.edit(&text).map_or(NextStep::Prompt, NextStep::run))
+        Ok(Continue(self.conversation.edit(&text)))
     }
 
     /// Asks for the answers to the open interrupts, if there are any.
     async fn answer_interrupts(&mut self) -> io::Result<NextStep> {
         let Self { conversation, console, .. } = self;
         if conversation.interrupts.is_empty() {
-            return Ok(NextStep::Prompt);
+            return Ok(Continue(None));
         }
         Ok(match questions::ask_all(&conversation.interrupts, &conversation.messages, console).await? {
-            Some(entries) => NextStep::run(conversation.resume(entries)),
-            None => NextStep::End,
+            Some(entries) => Continue(Some(conversation.resume(entries))),
+            None => Break(()),
         })
     }
 
     /// Lists the server's threads and continues the chosen one, with its agent.
     async fn choose_thread(&mut self) -> Result<(), Box<dyn Error>> {
-        let list = self.server.threads(self.agent.as_deref()).await?;
+        let mut query = vec![("limit", MAX_LISTED_THREADS)];
+        query.extend(self.agent.as_deref().map(|agent| ("agent", agent)));
+        let list: ListedThreads = self.endpoint.target.read(&["threads"], &query).await?;
         if list.threads.is_empty() {
             self.console.note(Style::Plain, "The server has no threads.");
             return Ok(());
@@ -189,33 +212,20 @@ impl<'a> Session<'a> {
     }
 
     async fn continue_thread(&mut self, id: &ThreadId) -> Result<(), Box<dyn Error>> {
-        let thread = self.server.thread(id).await?;
-        let url = self.target.route(&["agents", &thread.agent, "send-message"])?;
-        self.endpoint = ChatEndpoint::new(url, Some(&thread.agent), self.target)?;
-        self.view = View::default();
+        let target = self.endpoint.target;
+        let thread: ContinuedThread = target.read(&["threads", id], &[]).await?;
+        let url = target.route(&["agents", &thread.agent, "send-message"])?;
+        self.endpoint = ChatEndpoint::new(url, Some(&thread.agent), target)?;
         if thread.before.is_some() {
             self.console.note(Style::Dim, "Older messages are not shown.");
         }
         let messages = thread.messages.into();
-        self.view.show_history(&messages, self.console)?;
+        show_history(&messages, self.console)?;
         if thread.active_run_id.is_some() {
             self.console.note(Style::Dim, "A run of this thread has not ended; your message may have to wait for it.");
         }
         self.conversation = ChatConversation::stored(thread.thread_id, messages, thread.state, thread.interrupts);
         Ok(())
-    }
-}
-
-/// What to do next.
-enum NextStep {
-    Prompt,
-    Run(Box<RunAgentInput>),
-    End,
-}
-
-impl NextStep {
-    fn run(input: RunAgentInput) -> Self {
-        Self::Run(Box::new(input))
     }
 }
 

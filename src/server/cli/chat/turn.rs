@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::{
     console::{Console, Style},
     conversation::ChatConversation,
-    view::{View, usage_text},
+    view::View,
 };
 use crate::{
     agent::{
@@ -17,11 +17,11 @@ use crate::{
         builtin::{Remote, RemoteOptions},
     },
     protocol::{
-        Event, Interrupt, RunAgentInput,
+        Event, Interrupt, RunAgentInput, TokenUsage,
         event::{RunFinished, RunOutcome},
     },
     run::{Guard, Transcript},
-    server::cli::{server_client::ServerClient, target::RunTarget},
+    server::cli::target::RunTarget,
 };
 
 /// The time limit of silence. Models of one's own machine may think for long.
@@ -40,20 +40,21 @@ pub(super) enum ChatRunEnd {
 }
 
 /// The agent that answers.
-pub(super) struct ChatEndpoint {
+pub(super) struct ChatEndpoint<'t> {
+    pub(super) target: &'t RunTarget,
     agent: Remote,
     name: Arc<str>,
 }
 
-impl ChatEndpoint {
-    pub(super) fn new(url: Url, name: Option<&str>, target: &RunTarget) -> Result<Self, Box<dyn Error>> {
+impl<'t> ChatEndpoint<'t> {
+    pub(super) fn new(url: Url, name: Option<&str>, target: &'t RunTarget) -> Result<Self, Box<dyn Error>> {
         let mut options = RemoteOptions::new(url);
         (options.idle_timeout, options.max_event_bytes) = (IDLE_TIMEOUT, MAX_EVENT_BYTES);
-        if let Some(authorization) = target.authorization() {
+        if let Some(authorization) = &target.authorization {
             let value = authorization.to_str().map_err(|_| "--key-env: the key has characters that are not ASCII")?;
             options.headers.push(("Authorization".to_owned(), value.into()));
         }
-        Ok(Self { agent: Remote::new(options)?, name: name.unwrap_or("agent").into() })
+        Ok(Self { target, agent: Remote::new(options)?, name: name.unwrap_or("agent").into() })
     }
 
     /// Runs an input to its end. The conversation gets the messages and the state, also of a run that does not succeed.
@@ -63,13 +64,13 @@ impl ChatEndpoint {
     pub(super) async fn run(
         &self,
         input: RunAgentInput,
-        server: &ServerClient<'_>,
         conversation: &mut ChatConversation,
-        view: &mut View,
         console: &mut Console,
     ) -> io::Result<ChatRunEnd> {
-        let (begun, mut transcript, mut guard) = (Instant::now(), Transcript::from_input(&input), Guard::new(&input));
+        let (mut transcript, mut guard) = (Transcript::from_input(&input), Guard::new(&input));
+        let (begun, mut view) = (Instant::now(), View::default());
         let run_id = input.run_id.clone();
+        let cancel_route = ["threads", &conversation.thread_id, "runs", &run_id, "cancel"];
         let cx = RunContext::new(input.thread_id.clone(), run_id.clone(), &self.name);
         let mut events = self.agent.run(input, cx);
         // Set after Ctrl-C: the server is asked to cancel the run, whose end is then awaited for some time.
@@ -84,9 +85,7 @@ impl ChatEndpoint {
                     }
                     deadline = Some(Instant::now() + CANCEL_TIMEOUT);
                     let is_asked = tokio::select! {
-                        asked = timeout(CANCEL_TIMEOUT, server.cancel(&conversation.thread_id, &run_id)) => {
-                            matches!(asked, Ok(Ok(())))
-                        }
+                        asked = timeout(CANCEL_TIMEOUT, self.target.post(&cancel_route)) => matches!(asked, Ok(Ok(()))),
                         () = console.interrupted() => false,
                     };
                     // Other servers notice the closed connection.
@@ -140,7 +139,13 @@ fn finished_end(finished: RunFinished) -> ChatRunEnd {
 }
 
 fn show_usage(finished: &RunFinished, begun: Instant, console: &mut Console) {
-    let usage = usage_text(&finished.usage).map(|usage| format!(", {usage}")).unwrap_or_default();
+    let mut total = TokenUsage::default();
+    finished.usage.iter().for_each(|usage| total.add(usage));
+    let text = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string());
+    let usage = match (total.input_tokens, total.output_tokens) {
+        (None, None) => String::new(),
+        (input, output) => format!(", {} tokens in, {} out", text(input), text(output)),
+    };
     console.note(Style::Dim, &format!("{:.1} s{usage}", begun.elapsed().as_secs_f64()));
     if let Some(RunOutcome::Success { pending_tool_call_ids }) = &finished.outcome
         && !pending_tool_call_ids.is_empty()

@@ -4,17 +4,14 @@
 //! of the state, and texts of subagents. Texts may interleave in a stream; they are shown one after the other, in the
 //! order of their starts, the first open one as it comes.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    io,
-};
+use std::{collections::VecDeque, io};
 
 use serde_json::Value;
 
 use super::console::{Console, Style};
 use crate::{
     protocol::{
-        AssistantMessage, Event, Message, MessageContent, MessageId, Messages, PatchOperation, TokenUsage, ToolCallId,
+        AssistantMessage, Event, Message, MessageContent, MessageId, Messages, PatchOperation, ToolCall, ToolCallId,
         event::{MessagesSnapshot, TextMessageRole},
     },
     run::Transcript,
@@ -24,33 +21,25 @@ use crate::{
 /// Longer results and states are cut.
 const MAX_SHOWN_CHARS: usize = 2000;
 
-/// The calls and texts of a conversation that are being shown.
+/// The texts of a run that are being shown.
 #[derive(Default)]
 pub(super) struct View {
     /// The first one is on the screen as far as it has come.
     texts: VecDeque<ShownText>,
-    /// Names and arguments, also of earlier runs: an approved call gets its result in a later one.
-    calls: HashMap<ToolCallId, (String, String)>,
 }
 
 struct ShownText {
     id: MessageId,
-    kind: TextKind,
+    stream: TextStream,
+    is_answer: bool,
     /// What has not been shown.
     waiting: String,
     has_begun: bool,
     has_ended: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TextKind {
-    Answer,
-    /// A text with another author, such as a subagent.
-    Other,
-    Reasoning,
-}
-
-/// The two kinds of texts, whose ids are independent of each other.
+/// The two kinds of texts, whose ids are independent of each other. A text is the answer, or has another author, such as a
+/// subagent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TextStream {
     Text,
@@ -64,62 +53,27 @@ impl View {
             Event::TextMessageStart(start) => {
                 let is_assistant = start.role.unwrap_or_default() == TextMessageRole::Assistant;
                 let is_answer = is_assistant && start.subagent_run_id.is_none();
-                self.open(&start.message_id, if is_answer { TextKind::Answer } else { TextKind::Other });
+                self.open(&start.message_id, TextStream::Text, is_answer);
             }
             Event::TextMessageContent(content) => self.append(&content.message_id, TextStream::Text, &content.delta),
             Event::TextMessageEnd(end) => self.end(&end.message_id, TextStream::Text),
-            Event::ReasoningMessageStart(start) => self.open(&start.message_id, TextKind::Reasoning),
+            Event::ReasoningMessageStart(start) => self.open(&start.message_id, TextStream::Reasoning, false),
             Event::ReasoningMessageContent(content) => {
                 self.append(&content.message_id, TextStream::Reasoning, &content.delta);
             }
             Event::ReasoningMessageEnd(end) => self.end(&end.message_id, TextStream::Reasoning),
-            Event::ToolCallStart(start) => {
-                self.calls.insert(start.tool_call_id.clone(), (start.tool_call_name.clone(), String::new()));
-            }
-            Event::ToolCallArgs(args) => {
-                if let Some((_, arguments)) = self.calls.get_mut(&args.tool_call_id) {
-                    arguments.push_str(&args.delta);
-                }
-            }
             Event::ToolCallEnd(end) => {
-                if let Some((name, arguments)) = self.calls.get(&end.tool_call_id) {
-                    console.note(Style::Dim, &format!("call {}", call_text(name, arguments)));
+                if let Some(call) = find_call(&transcript.messages(), &end.tool_call_id) {
+                    console.note(Style::Dim, &format!("call {}", call_text(call)));
                 }
             }
-            Event::ToolCallResult(result) => self.show_result(&result.tool_call_id, &result.content, console),
-            Event::MessagesSnapshot(snapshot) => self.show_new_messages(snapshot, transcript, console)?,
+            Event::ToolCallResult(result) => {
+                show_result(&result.tool_call_id, &result.content, &transcript.messages(), console);
+            }
+            Event::MessagesSnapshot(snapshot) => show_new_messages(snapshot, transcript, console)?,
             _ => other_lines(event, transcript).iter().for_each(|line| console.note(Style::Dim, line)),
         }
         self.advance(console)
-    }
-
-    /// Shows the messages of a thread that is continued.
-    pub(super) fn show_history(&mut self, messages: &Messages, console: &mut Console) -> io::Result<()> {
-        for message in messages.iter() {
-            match message {
-                Message::User(user) => console.note(Style::Bold, &format!("> {}", user.content.text())),
-                Message::Assistant(answer) => self.show_message(answer, console)?,
-                Message::Tool(result) => self.show_result(&result.tool_call_id, &result.content, console),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Shows an answer and its calls.
-    fn show_message(&mut self, message: &AssistantMessage, console: &mut Console) -> io::Result<()> {
-        if message.subagent_run_id.is_none()
-            && let Some(text) = &message.content
-        {
-            console.answer(text)?;
-            console.end_answer()?;
-        }
-        for call in message.tool_calls() {
-            let (name, arguments) = (&call.function.name, &call.function.arguments);
-            console.note(Style::Dim, &format!("call {}", call_text(name, arguments)));
-            self.calls.insert(call.id.clone(), (name.clone(), arguments.clone()));
-        }
-        Ok(())
     }
 
     /// Shows what is left of a run's texts.
@@ -129,14 +83,13 @@ impl View {
         console.end_answer()
     }
 
-    fn open(&mut self, id: &MessageId, kind: TextKind) {
-        let (waiting, has_begun, has_ended) = (String::new(), false, false);
-        self.texts.push_back(ShownText { id: id.clone(), kind, waiting, has_begun, has_ended });
+    fn open(&mut self, id: &MessageId, stream: TextStream, is_answer: bool) {
+        let (id, waiting) = (id.clone(), String::new());
+        self.texts.push_back(ShownText { id, stream, is_answer, waiting, has_begun: false, has_ended: false });
     }
 
     fn find(&mut self, id: &MessageId, stream: TextStream) -> Option<&mut ShownText> {
-        let is_in_stream = |text: &ShownText| (text.kind == TextKind::Reasoning) == (stream == TextStream::Reasoning);
-        self.texts.iter_mut().find(|text| text.id == *id && is_in_stream(text) && !text.has_ended)
+        self.texts.iter_mut().find(|text| text.id == *id && text.stream == stream && !text.has_ended)
     }
 
     fn append(&mut self, id: &MessageId, stream: TextStream, delta: &str) {
@@ -156,70 +109,82 @@ impl View {
             let waiting = std::mem::take(&mut text.waiting);
             if !waiting.is_empty() {
                 let is_first = !std::mem::replace(&mut text.has_begun, true);
-                match text.kind {
-                    TextKind::Answer => console.answer(&waiting)?,
-                    TextKind::Reasoning if is_first => console.append_note(&format!("thinking: {waiting}")),
-                    TextKind::Other if is_first => console.append_note(&format!("text: {waiting}")),
-                    TextKind::Reasoning | TextKind::Other => console.append_note(&waiting),
+                match text.stream {
+                    _ if text.is_answer => console.answer(&waiting)?,
+                    _ if !is_first => console.append_note(&waiting),
+                    TextStream::Text => console.append_note(&format!("text: {waiting}")),
+                    TextStream::Reasoning => console.append_note(&format!("thinking: {waiting}")),
                 }
             }
             if !text.has_ended {
                 break;
             }
-            if text.kind == TextKind::Answer {
-                console.end_answer()?;
-            } else if text.has_begun {
-                console.end_note();
+            match text.is_answer {
+                true => console.end_answer()?,
+                false => console.end_note(),
             }
             self.texts.pop_front();
         }
         Ok(())
     }
+}
 
-    fn show_result(&self, call: &ToolCallId, content: &MessageContent, console: &mut Console) {
-        let name = self.calls.get(call).map_or("a call", |(name, _)| name);
-        let text = excerpt(&content.text(), MAX_SHOWN_CHARS);
-        console.note(Style::Dim, &format!("result of {}: {text}", printable_line(name)));
-    }
-
-    /// Shows the answers that were not streamed: some agents send them in a snapshot only.
-    fn show_new_messages(
-        &mut self,
-        snapshot: &MessagesSnapshot,
-        transcript: &Transcript,
-        console: &mut Console,
-    ) -> io::Result<()> {
-        let known = transcript.messages();
-        let begin = snapshot.messages.iter().rposition(|message| matches!(message, Message::User(_)));
-        for message in snapshot.messages.iter().skip(begin.map_or(0, |position| position + 1)) {
-            if let Message::Assistant(answer) = message
-                && known.position(message.id()).is_none()
-            {
-                self.show_message(answer, console)?;
-            }
+/// Shows the messages of a thread that is continued.
+pub(super) fn show_history(messages: &Messages, console: &mut Console) -> io::Result<()> {
+    for message in messages.iter() {
+        match message {
+            Message::User(user) => console.note(Style::Bold, &format!("> {}", user.content.text())),
+            Message::Assistant(answer) => show_message(answer, console)?,
+            Message::Tool(result) => show_result(&result.tool_call_id, &result.content, messages, console),
+            _ => {}
         }
-        Ok(())
     }
+    Ok(())
+}
+
+/// Shows an answer and its calls.
+fn show_message(message: &AssistantMessage, console: &mut Console) -> io::Result<()> {
+    if message.subagent_run_id.is_none()
+        && let Some(text) = &message.content
+    {
+        console.answer(text)?;
+        console.end_answer()?;
+    }
+    message.tool_calls().iter().for_each(|call| console.note(Style::Dim, &format!("call {}", call_text(call))));
+    Ok(())
+}
+
+fn show_result(call: &ToolCallId, content: &MessageContent, messages: &Messages, console: &mut Console) {
+    let name = find_call(messages, call).map_or("a call", |call| &call.function.name);
+    let text = excerpt(&content.text(), MAX_SHOWN_CHARS);
+    console.note(Style::Dim, &format!("result of {}: {text}", printable_line(name)));
+}
+
+/// Shows the answers that were not streamed: some agents send them in a snapshot only.
+fn show_new_messages(snapshot: &MessagesSnapshot, transcript: &Transcript, console: &mut Console) -> io::Result<()> {
+    let known = transcript.messages();
+    let begin = snapshot.messages.iter().rposition(|message| matches!(message, Message::User(_)));
+    for message in snapshot.messages.iter().skip(begin.map_or(0, |position| position + 1)) {
+        if let Message::Assistant(answer) = message
+            && known.position(message.id()).is_none()
+        {
+            show_message(answer, console)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn find_call<'m>(messages: &'m Messages, id: &ToolCallId) -> Option<&'m ToolCall> {
+    messages.get(messages.call_position(id)?)?.tool_calls().iter().find(|call| call.id == *id)
 }
 
 /// Returns a call as it is shown, with all of its arguments.
-pub(super) fn call_text(name: &str, arguments: &str) -> String {
-    let arguments = match arguments.trim() {
+pub(super) fn call_text(call: &ToolCall) -> String {
+    let arguments = match call.function.arguments.trim() {
         "" => "{}".to_owned(),
         arguments => printable_line(arguments),
     };
-    format!("{} {arguments}", printable_line(name))
-}
-
-/// Returns the tokens of a run, as far as they were reported.
-pub(super) fn usage_text(usage: &[TokenUsage]) -> Option<String> {
-    let sum = |count: fn(&TokenUsage) -> Option<u64>| {
-        usage.iter().filter_map(count).reduce(u64::saturating_add).map(|tokens| tokens.to_string())
-    };
-    let (input, output) = (sum(|usage| usage.input_tokens), sum(|usage| usage.output_tokens));
-    let unknown = || "?".to_owned();
-    (input.is_some() || output.is_some())
-        .then(|| format!("{} tokens in, {} out", input.unwrap_or_else(unknown), output.unwrap_or_else(unknown)))
+    format!("{} {arguments}", printable_line(&call.function.name))
 }
 
 fn other_lines(event: &Event, transcript: &Transcript) -> Vec<String> {

@@ -1,55 +1,50 @@
 //! Compares the steps of two runs by rules.
 
-use regex::Regex;
 use serde_json::Value;
 
 use super::{
     play::Played,
     rules::{Equality, Rules, TextRule},
-    steps::Steps,
 };
 use crate::{protocol::TokenUsage, server::cli::printable::excerpt};
 
 const MAX_SHOWN_CHARS: usize = 400;
 
-/// Returns the differences, for people; none if the rules hold. A rule that is invalid is an error.
-pub(super) fn differences(
-    rules: &Rules,
-    recorded: &Steps,
-    live: &Steps,
-    played: &Played,
-) -> Result<Vec<String>, String> {
+/// Returns the differences, for people; none if the rules hold.
+pub(super) fn differences(rules: &Rules, recorded: &[Value], live: &[Value], played: &Played) -> Vec<String> {
     let mut found = step_differences(&compared(rules, recorded), &compared(rules, live));
-    found.extend(text_difference(&rules.text, live)?);
-    let sum = |count: fn(&TokenUsage) -> Option<u64>| played.usage.iter().filter_map(count).sum::<u64>();
+    found.extend(text_difference(&rules.text, live));
+    let mut usage = TokenUsage::default();
+    played.usage.iter().for_each(|used| usage.add(used));
     let millis = u64::try_from(played.duration.as_millis()).unwrap_or(u64::MAX);
     for (name, value, most) in [
         ("milliseconds", millis, rules.max_ms),
-        ("input tokens", sum(|usage| usage.input_tokens), rules.max_input_tokens),
-        ("output tokens", sum(|usage| usage.output_tokens), rules.max_output_tokens),
+        ("input tokens", usage.input_tokens.unwrap_or(0), rules.max_input_tokens),
+        ("output tokens", usage.output_tokens.unwrap_or(0), rules.max_output_tokens),
     ] {
         if let Some(most) = most.filter(|most| value > *most) {
             found.push(format!("{value} {name}; at most {most} are allowed"));
         }
     }
-    Ok(found)
+    found
 }
 
 /// Returns the steps that have to be equal, without what a rule excludes.
-fn compared(rules: &Rules, steps: &Steps) -> Vec<Value> {
+fn compared(rules: &Rules, steps: &[Value]) -> Vec<Value> {
     let mut values = Vec::new();
-    for value in &steps.values {
-        let mut value = value.clone();
-        let kind = kind_of(&value).to_owned();
-        if rules.ignore.contains(&kind) || (kind == "TEXT_MESSAGE" && rules.text != TextRule::Exact) {
+    for step in steps {
+        let kind = kind_of(step);
+        if rules.ignore.iter().any(|ignored| ignored == kind) {
             continue;
         }
-        let excluded = match kind.as_str() {
+        let excluded = match kind {
+            "TEXT_MESSAGE" if !matches!(rules.text, TextRule::Exact) => continue,
             "TOOL_CALL" if rules.arguments == Equality::Any => Some("arguments"),
             "TOOL_CALL_RESULT" if rules.results == Equality::Any => Some("content"),
             "REASONING" | "REASONING_START" if rules.reasoning == Equality::Any => continue,
             _ => None,
         };
+        let mut value = step.clone();
         if let (Some(excluded), Value::Object(object)) = (excluded, &mut value) {
             object.remove(excluded);
         }
@@ -76,30 +71,21 @@ fn shown(sign: char, step: &Value) -> String {
     format!("{sign} {}", excerpt(&step.to_string(), MAX_SHOWN_CHARS))
 }
 
-fn text_difference(rule: &TextRule, live: &Steps) -> Result<Vec<String>, String> {
-    let texts = live.values.iter().filter(|step| kind_of(step) == "TEXT_MESSAGE");
+fn text_difference(rule: &TextRule, live: &[Value]) -> Vec<String> {
+    let texts = live.iter().filter(|step| kind_of(step) == "TEXT_MESSAGE");
     let texts: Vec<_> = texts.filter_map(|step| step.get("text")?.as_str()).collect();
     let text = texts.join("\n");
-    let problem = |what: String| vec![format!("the text {what}"), shown('+', &text.as_str().into())];
-    Ok(match rule {
-        TextRule::Exact | TextRule::Any => Vec::new(),
-        TextRule::Contains(parts) => match parts.iter().find(|part| !text.contains(part.as_str())) {
-            Some(part) => problem(format!("does not contain {part:?}")),
-            None => Vec::new(),
+    let problem = match rule {
+        TextRule::Exact | TextRule::Any => None,
+        TextRule::Contains(parts) => {
+            let missing = parts.iter().find(|part| !text.contains(part.as_str()));
+            missing.map(|part| format!("does not contain {part:?}"))
+        }
+        TextRule::Matches(regex) => (!regex.is_match(&text)).then(|| format!("does not match {:?}", regex.as_str())),
+        TextRule::Schema(schema) => match serde_json::from_str(&text) {
+            Err(error) => Some(format!("is not JSON: {error}")),
+            Ok(value) => schema.validate(&value).err().map(|error| format!("does not fit the schema: {error}")),
         },
-        TextRule::Matches(expression) => {
-            let regex = Regex::new(expression).map_err(|error| error.to_string())?;
-            if regex.is_match(&text) { Vec::new() } else { problem(format!("does not match {expression:?}")) }
-        }
-        TextRule::Schema(schema) => {
-            let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
-            match serde_json::from_str::<Value>(&text) {
-                Err(error) => problem(format!("is not JSON: {error}")),
-                Ok(value) => match validator.validate(&value) {
-                    Err(error) => problem(format!("does not fit the schema: {error}")),
-                    Ok(()) => Vec::new(),
-                },
-            }
-        }
-    })
+    };
+    problem.map_or_else(Vec::new, |problem| vec![format!("the text {problem}"), shown('+', &text.into())])
 }

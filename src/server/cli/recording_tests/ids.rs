@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::steps::Steps;
 use crate::protocol::{RunAgentInput, RunId};
 
 /// The members that have identifiers.
@@ -51,14 +50,13 @@ impl IdPairs {
     }
 
     /// Returns a live value with the identifiers of the recorded thread, as far as they are known.
-    pub(super) fn to_recorded(&self, value: &Value) -> Value {
-        let mut value = value.clone();
+    pub(super) fn to_recorded(&self, mut value: Value) -> Value {
         replace(&mut value, &|id| self.to_recorded.get(id).cloned());
         value
     }
 
     /// Learns the new identifiers of a run: the first new one of both runs means the same thing, and so on.
-    pub(super) fn pair(&mut self, known: &BTreeSet<String>, recorded: &Steps, live: &Steps) {
+    pub(super) fn pair(&mut self, known: &BTreeSet<String>, recorded: &[Value], live: &[Value]) {
         let (recorded, live) = (new_ids(recorded, known), new_ids(live, known));
         for (recorded, live) in recorded.iter().zip(&live) {
             self.add(recorded, live);
@@ -77,20 +75,19 @@ pub(super) fn known_in(request: &RunAgentInput) -> BTreeSet<String> {
 }
 
 /// Returns steps in which new identifiers are numbers.
-pub(super) fn numbered(steps: &Steps, known: &BTreeSet<String>) -> Steps {
+pub(super) fn numbered(mut steps: Vec<Value>, known: &BTreeSet<String>) -> Vec<Value> {
     let numbers: HashMap<_, _> =
-        (1..).zip(new_ids(steps, known)).map(|(number, id): (usize, String)| (id, format!("#{number}"))).collect();
-    let mut values = steps.values.clone();
-    for value in &mut values {
-        replace(value, &|id| numbers.get(id).cloned());
+        (1..).zip(new_ids(&steps, known)).map(|(number, id): (usize, String)| (id, format!("#{number}"))).collect();
+    for step in &mut steps {
+        replace(step, &|id| numbers.get(id).cloned());
     }
-    Steps { values }
+    steps
 }
 
 /// Returns the new identifiers in the order in which they first occur.
-fn new_ids(steps: &Steps, known: &BTreeSet<String>) -> Vec<String> {
+fn new_ids(steps: &[Value], known: &BTreeSet<String>) -> Vec<String> {
     let (mut new, mut seen) = (Vec::new(), known.clone());
-    for value in &steps.values {
+    for value in steps {
         visit(&mut value.clone(), &mut |id| {
             if seen.insert(id.clone()) {
                 new.push(id.clone());

@@ -15,11 +15,11 @@ use std::{collections::BTreeMap, error::Error, time::Duration};
 
 use self::{
     compare::differences,
-    ids::IdPairs,
-    play::{Client, Played},
-    report::{Report, TestOutcome, TestResult},
+    ids::{IdPairs, known_in, numbered},
+    play::{Played, Player},
+    report::{Report, TestOutcome},
     rules::Rules,
-    steps::{Steps, steps},
+    steps::steps,
     update::accept,
 };
 use super::{
@@ -35,25 +35,23 @@ pub(super) async fn run_tests(arguments: TestArguments) -> Result<bool, Box<dyn 
     let rules = Rules::read_all(&arguments.dir, &recordings)?;
     let url = arguments.against.as_deref();
     let target = RunTarget::open("--against", url, UrlMeaning::ServerOrEndpoint, &arguments.target).await?;
-    let client = Client::new(&target, Duration::from_secs(arguments.timeout_secs))?;
+    let player = Player { target: &target, timeout: Duration::from_secs(arguments.timeout_secs) };
     let mut report = Report::default();
     // The conversations of one thread build on each other, and their ids do, too.
     let mut threads = BTreeMap::<String, IdPairs>::new();
     for (recording, rules) in recordings.iter().zip(&rules) {
         if !recording.is_whole() {
-            let outcome = TestOutcome::Skipped("the recording has no end of its run");
-            report.add(TestResult::new(recording, Duration::ZERO, outcome));
+            report.add(recording, Duration::ZERO, TestOutcome::Skipped("the recording has no end of its run"));
             continue;
         }
         let ids = threads
             .entry(recording.head.request.thread_id.to_string())
             .or_insert_with(|| IdPairs::for_thread(&recording.head.request.thread_id));
         let agent = arguments.agent.as_deref().unwrap_or(&recording.head.agent);
-        let result = match client.play(target.url(Some(agent))?, recording, ids).await {
-            Err(problem) => TestResult::new(recording, Duration::ZERO, TestOutcome::Failed(vec![problem])),
-            Ok(played) => test(&arguments, recording, rules, &played, ids)?,
-        };
-        report.add(result);
+        match player.play(target.url(Some(agent))?, recording, ids).await {
+            Err(problem) => report.add(recording, Duration::ZERO, TestOutcome::Failed(vec![problem])),
+            Ok(played) => report.add(recording, played.duration, test(&arguments, recording, rules, &played, ids)?),
+        }
     }
     target.close().await;
     report.lines().iter().for_each(|line| print_line(line));
@@ -71,23 +69,21 @@ fn test(
     rules: &Rules,
     played: &Played,
     ids: &mut IdPairs,
-) -> Result<TestResult, Box<dyn Error>> {
+) -> Result<TestOutcome, String> {
     let request = &recording.head.request;
     let recorded = steps(&recording.events, request);
     let live = steps(&played.events, &played.request);
-    let live = Steps { values: live.values.iter().map(|value| ids.to_recorded(value)).collect() };
-    let known = ids::known_in(request);
+    let live: Vec<_> = live.into_iter().map(|step| ids.to_recorded(step)).collect();
+    let known = known_in(request);
     ids.pair(&known, &recorded, &live);
-    let numbered = |steps: &Steps| ids::numbered(steps, &known);
-    let (recorded, live) = (numbered(&recorded), numbered(&live));
-    let mut found = differences(rules, &recorded, &live, played)?;
+    let (recorded, live) = (numbered(recorded, &known), numbered(live, &known));
+    let mut found = differences(rules, &recorded, &live, played);
     let mut is_updated = false;
     if arguments.update && !found.is_empty() {
         accept(&arguments.dir, recording, played, ids)?;
         is_updated = true;
         // What a rule refuses is not accepted with the events.
-        found = differences(rules, &live, &live, played)?;
+        found = differences(rules, &live, &live, played);
     }
-    let outcome = if found.is_empty() { TestOutcome::Passed { is_updated } } else { TestOutcome::Failed(found) };
-    Ok(TestResult::new(recording, played.duration, outcome))
+    Ok(if found.is_empty() { TestOutcome::Passed { is_updated } } else { TestOutcome::Failed(found) })
 }

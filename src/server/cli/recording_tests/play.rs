@@ -14,19 +14,16 @@ use crate::{
     protocol::{Event, RunAgentInput, RunId, TokenUsage},
     run::Guard,
     server::cli::{printable::excerpt, server_client::require_success, target::RunTarget},
-    upstream::{
-        self, ClientError, ClientOptions,
-        events::{StreamLimits, events},
-    },
+    upstream::events::{StreamLimits, events},
 };
 
 const MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 const MAX_SHOWN_CHARS: usize = 300;
 
-pub(super) struct Client {
-    client: reqwest::Client,
-    authorization: Option<HeaderValue>,
-    timeout: Duration,
+pub(super) struct Player<'t> {
+    pub(super) target: &'t RunTarget,
+    /// The time limit of a run.
+    pub(super) timeout: Duration,
 }
 
 /// A run that was played.
@@ -37,12 +34,7 @@ pub(super) struct Played {
     pub(super) duration: Duration,
 }
 
-impl Client {
-    pub(super) fn new(target: &RunTarget, timeout: Duration) -> Result<Self, ClientError> {
-        let client = upstream::client(&ClientOptions::default())?;
-        Ok(Self { client, authorization: target.authorization().cloned(), timeout })
-    }
-
+impl Player<'_> {
     /// Plays a recording, in the new thread of `ids`. An error is the problem, for people.
     pub(super) async fn play(&self, url: Url, recording: &Recording, ids: &mut IdPairs) -> Result<Played, String> {
         let run_id = RunId::random();
@@ -68,8 +60,13 @@ impl Client {
         request: &RunAgentInput,
         begun: Instant,
     ) -> Result<Vec<RecordedEvent>, String> {
-        let sending = self.client.post(url).headers(self.headers(recording)).json(request).send();
-        let response = sending.await.map_err(|error| format!("the agent cannot be reached: {error:?}"))?;
+        let sending = self.target.client.post(url).headers(headers(recording)).json(request);
+        let response = self
+            .target
+            .authorized(sending)
+            .send()
+            .await
+            .map_err(|error| format!("the agent cannot be reached: {error:?}"))?;
         let response = require_success(response).await.map_err(|error| error.to_string())?;
         let limits = StreamLimits { max_event_bytes: MAX_EVENT_BYTES, idle_timeout: self.timeout };
         let mut stream = events(response, limits);
@@ -97,20 +94,19 @@ impl Client {
         }
         Err(format!("the response ended without the end of the run, after {} events", all.len()))
     }
+}
 
-    fn headers(&self, recording: &Recording) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for (name, values) in &recording.head.headers {
-            for value in values {
-                // Both were headers of a request.
-                if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-                    headers.append(name, value);
-                }
+fn headers(recording: &Recording) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, values) in &recording.head.headers {
+        for value in values {
+            // Both were headers of a request.
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                headers.append(name, value);
             }
         }
-        // A server takes a client that accepts this type alone for one from before AG-UI 1.0.
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
-        headers.extend(self.authorization.clone().map(|value| (reqwest::header::AUTHORIZATION, value)));
-        headers
     }
+    // A server takes a client that accepts this type alone for one from before AG-UI 1.0.
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
+    headers
 }

@@ -12,7 +12,7 @@ pub(super) struct Report {
 
 /// The result of one recording.
 #[derive(Debug)]
-pub(super) struct TestResult {
+struct TestResult {
     name: String,
     agent: String,
     duration: Duration,
@@ -26,15 +26,10 @@ pub(super) enum TestOutcome {
     Skipped(&'static str),
 }
 
-impl TestResult {
-    pub(super) fn new(recording: &Recording, duration: Duration, outcome: TestOutcome) -> Self {
-        Self { name: recording.name.clone(), agent: recording.head.agent.clone(), duration, outcome }
-    }
-}
-
 impl Report {
-    pub(super) fn add(&mut self, result: TestResult) {
-        self.results.push(result);
+    pub(super) fn add(&mut self, recording: &Recording, duration: Duration, outcome: TestOutcome) {
+        let (name, agent) = (recording.name.clone(), recording.head.agent.clone());
+        self.results.push(TestResult { name, agent, duration, outcome });
     }
 
     /// Returns whether at least one test passed and none failed.
@@ -103,20 +98,9 @@ impl Report {
 
 /// Escapes a text for XML, which cannot have most control characters at all.
 fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\n' => escaped.push_str("&#10;"),
-            '\t' => escaped.push(c),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    let is_impossible = |c: char| (c.is_control() && !"\n\t".contains(c)) || "\u{fffe}\u{ffff}".contains(c);
+    let text = text.replace(is_impossible, "\u{fffd}").replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;").replace('\n', "&#10;")
 }
 
 #[cfg(test)]

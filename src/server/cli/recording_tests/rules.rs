@@ -2,15 +2,16 @@
 
 use std::{io::ErrorKind, path::Path};
 
+use jsonschema::Validator;
 use regex::Regex;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
 use toml::Table;
 
 use crate::protocol::recording::Recording;
 
 /// What has to be equal, and what else has to hold.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Rules {
     /// The agent's texts.
@@ -41,7 +42,7 @@ pub(super) enum Equality {
 }
 
 /// A rule for the texts of a run. The rules but `exact` apply to all texts together, and their number does not count.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TextRule {
     /// Each text is equal.
@@ -52,9 +53,11 @@ pub(super) enum TextRule {
     /// All of these occur in the text.
     Contains(Vec<String>),
     /// The regular expression matches somewhere in the text.
-    Matches(String),
+    #[serde(deserialize_with = "expression")]
+    Matches(Regex),
     /// The text is JSON that fits the schema.
-    Schema(Value),
+    #[serde(deserialize_with = "schema")]
+    Schema(Validator),
 }
 
 impl Rules {
@@ -67,25 +70,19 @@ impl Rules {
             let own = read(&path)?;
             let path = if own.is_some() { path } else { dir.join("expect.toml") };
             table.extend(own.unwrap_or_default());
-            Self::from_table(table, &path)
+            table.try_into().map_err(|error: toml::de::Error| format!("{}: {}", path.display(), error.message()))
         };
         recordings.iter().map(of_recording).collect()
     }
+}
 
-    fn from_table(table: Table, path: &Path) -> Result<Self, String> {
-        let fault = |problem: String| format!("{}: {problem}", path.display());
-        let rules: Self = table.try_into().map_err(|error: toml::de::Error| fault(error.message().to_owned()))?;
-        match &rules.text {
-            TextRule::Matches(expression) => {
-                Regex::new(expression).map_err(|error| fault(format!("text.matches: {error}")))?;
-            }
-            TextRule::Schema(schema) => {
-                jsonschema::validator_for(schema).map_err(|error| fault(format!("text.schema: {error}")))?;
-            }
-            TextRule::Exact | TextRule::Any | TextRule::Contains(_) => {}
-        }
-        Ok(rules)
-    }
+fn expression<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> {
+    Regex::new(&String::deserialize(deserializer)?).map_err(|error| D::Error::custom(format!("text.matches: {error}")))
+}
+
+fn schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Validator, D::Error> {
+    let schema = Value::deserialize(deserializer)?;
+    jsonschema::validator_for(&schema).map_err(|error| D::Error::custom(format!("text.schema: {error}")))
 }
 
 fn read(path: &Path) -> Result<Option<Table>, String> {

@@ -13,15 +13,9 @@ use crate::{
 /// Members that differ between equal runs.
 const VARYING: &[&str] = &["timestamp", "rawEvent", "usage"];
 
-/// What a run did, in order.
-#[derive(Debug, Default)]
-pub(super) struct Steps {
-    /// One object for each message, call, and other event.
-    pub(super) values: Vec<Value>,
-}
-
-/// Returns the steps of a run. The pieces of a message or a call are one step, at the place of its start.
-pub(super) fn steps(events: &[RecordedEvent], request: &RunAgentInput) -> Steps {
+/// Returns what a run did, in order: an object for each message, call, and other event. The pieces of a message or a call are
+/// one step, at the place of its start.
+pub(super) fn steps(events: &[RecordedEvent], request: &RunAgentInput) -> Vec<Value> {
     let mut steps = StepBuilder::default();
     without_needless_snapshots(events, request).iter().for_each(|recorded| steps.add(&recorded.event));
     steps.finish()
@@ -91,14 +85,14 @@ impl StepBuilder {
     }
 
     /// Arguments are compared as JSON, in which the order of members does not count.
-    fn finish(mut self) -> Steps {
+    fn finish(mut self) -> Vec<Value> {
         for step in &mut self.values {
             let Some(arguments) = step.get_mut("arguments") else { continue };
             if let Some(parsed) = arguments.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok()) {
                 *arguments = parsed;
             }
         }
-        Steps { values: self.values }
+        self.values
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) fn accept(dir: &Path, recording: &Recording, played: &Played, ids: &I
     let mut end_ms = 0;
     for recorded in without_needless_snapshots(&played.events, &played.request) {
         let event = serde_json::to_value(&recorded.event).map_err(|error| fault(error.to_string()))?;
-        lines.extend(line(recorded.ms, "event", &ids.to_recorded(&event)));
+        lines.extend(line(recorded.ms, "event", &ids.to_recorded(event)));
         end_ms = recorded.ms;
     }
     let end = RecordingEnd { outcome: "finished".to_owned(), cut: false, usage: played.usage.clone() };
