@@ -25,6 +25,11 @@ pub(crate) fn error_chain(error: &dyn Error) -> String {
     text
 }
 
+/// Returns the question whether the name was meant that is most similar to a wrong one, for the end of an error.
+pub(crate) fn did_you_mean(wrong: &str, known: &[&str]) -> String {
+    nearest(wrong, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+}
+
 /// Returns the name that is most similar to a wrong one, if any is similar.
 pub(crate) fn nearest<'a>(wrong: &str, known: &[&'a str]) -> Option<&'a str> {
     let wrong = wrong.to_lowercase();

@@ -211,13 +211,6 @@ impl Server {
         self
     }
 
-    /// Names the agents of the [named-event endpoints](crate::http::dialects::named_events), `/agent/chat/stream` and
-    /// `/agent/agent/stream`. Without this, both run the default agent.
-    pub fn named_event_agents(mut self, chat: impl Into<String>, agent: impl Into<String>) -> Self {
-        (self.named_events.chat, self.named_events.agent) = (Some(chat.into()), Some(agent.into()));
-        self
-    }
-
     /// Serves the server's metrics for Prometheus. A listener of its own is for [`serve`](Self::serve) and
     /// [`serve_on`](Self::serve_on) only.
     pub fn metrics(mut self, options: MetricsOptions) -> Self {
@@ -246,12 +239,6 @@ impl Server {
     /// Sets the options of connections, for [`serve`](Self::serve) and [`serve_on`](Self::serve_on).
     pub fn connections(mut self, connections: Connections) -> Self {
         self.connections = connections;
-        self
-    }
-
-    #[cfg(feature = "cli")]
-    pub(crate) fn lower_max_connections(mut self, max: usize) -> Self {
-        self.connections.max = self.connections.max.min(max);
         self
     }
 

@@ -6,12 +6,14 @@ use super::{
     Server, ServerError,
     configured::{
         Configured,
-        options::{build_auth, connections, http_options, limits, principal_limits, thread_options},
+        options::{build_auth, http_options, principal_limits, thread_options},
         store::open_store,
     },
 };
 use crate::{
+    http::Connections,
     llm::Model,
+    run::RunLimits,
     server::options::{ConfigError, Loaded},
     tools::Tool,
 };
@@ -79,9 +81,10 @@ impl Server {
     /// A key cannot be read.
     pub fn from_config(loaded: &Loaded) -> Result<Self, ConfigError> {
         let Loaded { config, origin } = loaded;
+        let server = &config.server;
         Ok(Self {
             configured: Configured { loaded: Some(loaded.clone()), ..Configured::default() },
-            run_limits: limits(config),
+            run_limits: RunLimits { max: config.runs.max, idle: config.runs.idle, heartbeat: server.keep_alive },
             principal_limits: principal_limits(config),
             max_concurrent_runs: config.runs.max_concurrent,
             threads: thread_options(config),
@@ -91,24 +94,28 @@ impl Server {
             named_events: config.named_events.clone(),
             playground: config.playground.clone(),
             prices: config.prices.clone(),
-            connections: connections(&config.server),
+            connections: Connections {
+                max: server.max_connections,
+                head_timeout: server.head_timeout,
+                stall_timeout: server.stall_timeout,
+            },
             metrics: config.metrics.clone(),
             record: config.record.clone(),
             telemetry: config.telemetry.clone(),
-            drain: config.server.drain,
+            drain: server.drain,
             ..Self::new()
         })
     }
 
     /// Adds a tool that configured agents can list in `tools`, in place of another of that name.
     pub fn tool(mut self, tool: impl Tool) -> Self {
-        self.configured.models.tools.push(Arc::new(tool));
+        self.configured.tools.push(Arc::new(tool));
         self
     }
 
     /// Adds a model that configured agents can name: `provider = "rust"` and `model = "NAME"`.
     pub fn model(mut self, name: &str, model: impl Model) -> Self {
-        self.configured.models.models.insert(name.to_owned(), Arc::new(model));
+        self.configured.models.insert(name.to_owned(), Arc::new(model));
         self
     }
 

@@ -66,9 +66,6 @@ impl Server {
     async fn serve_until(self, listener: TcpListener, shutdown: BoxFuture<'_, ()>) -> io::Result<()> {
         let metrics_listener = metrics_listener(&self).await?;
         let address = listener.local_addr().ok();
-        if let Some(address) = address {
-            log_start(address, &self);
-        }
         let (routers, handle, connections) = self.start(address).map_err(io::Error::other)?;
         let metrics = handle.runs.metrics().clone();
         let router = routers.main;
@@ -102,10 +99,13 @@ impl Server {
         if let Some(model) = self.prices.find_invalid() {
             return Err(ServerError::Price(model.to_owned()));
         }
-        let further = self.further_routes(address);
         let recordings = RecordingWriter::open(&self.record)
             .map_err(|error| ServerError::Record { dir: self.record.dir.clone().unwrap_or_default(), error })?;
         let BuiltAgents { agents, tools, warnings } = self.configured.build(&self.agents)?;
+        if let Some(address) = address {
+            log_start(address, &agents.keys().map(String::as_str).collect::<Vec<_>>(), &self);
+        }
+        let further = self.further_routes(address);
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let mut principal_limits = self.principal_limits;
         let has_shares = !self.auth.has_one_principal();

@@ -6,9 +6,8 @@ use super::Server;
 use crate::http::{Credential, example};
 
 /// Logs the address, the agents, the authentication, the place of the data, and a command to try.
-pub(super) fn log_start(address: SocketAddr, server: &Server) {
-    let names = server.configured.agent_names().chain(server.agents.keys().map(String::as_str));
-    let agents = names.collect::<Vec<_>>().join(", ");
+pub(super) fn log_start(address: SocketAddr, agents: &[&str], server: &Server) {
+    let agents = agents.join(", ");
     let authentication = server.auth.method();
     tracing::info!(%address, %agents, authentication, store = server.store_name, "listening on http://{address}");
     let url = format!("http://{}", reachable(address));

@@ -27,10 +27,6 @@ impl Configured {
         Ok(BuiltAgents { agents: agents.clone(), tools: ServerTools, warnings: Vec::new() })
     }
 
-    pub(super) fn agent_names(&self) -> impl Iterator<Item = &str> {
-        std::iter::empty()
-    }
-
     pub(super) fn default_agent(&self) -> Option<&str> {
         None
     }

@@ -10,6 +10,15 @@ pub(crate) fn is_secret_header(name: &str) -> bool {
     SECRET_PARTS.iter().any(|part| name.contains(part))
 }
 
+/// Returns the value of an environment variable without spaces around it.
+///
+/// # Errors
+/// The problem of a variable that is not set.
+pub(crate) fn secret_variable(name: &str) -> Result<String, String> {
+    let value = std::env::var(name).unwrap_or_default().trim().to_owned();
+    if value.is_empty() { Err(unset_variable(name)) } else { Ok(value) }
+}
+
 /// Returns the problem of an environment variable that is not set. A name in other letters than those of a variable may be a
 /// key that was put in its place, so the text does not repeat it.
 pub(crate) fn unset_variable(name: &str) -> String {

@@ -39,7 +39,7 @@ pub(super) async fn check(CheckArguments { file, online, options }: CheckArgumen
 
 async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
     let tools = ServerTools::build(&loaded.config, &loaded.origin)?;
-    let probed = join_all(tools.mcp_servers().map(async |server| (server.name(), server.probe().await))).await;
+    let probed = join_all(tools.mcp.values().map(async |server| (server.name(), server.probe().await))).await;
     for (name, found) in &probed {
         let found = match found {
             Ok(tools) if tools.is_empty() => "no tools",

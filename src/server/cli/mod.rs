@@ -88,7 +88,8 @@ fn serve(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
         let address = loaded.config.server.listen;
         let listener =
             TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
-        let server = Server::open(loaded).await?.lower_max_connections(max_connections);
+        let mut server = Server::open(loaded).await?;
+        server.connections.max = server.connections.max.min(max_connections);
         server.serve_on(listener, shutdown_signal()).await?;
         export.shut_down().await;
         Ok(())

@@ -6,8 +6,8 @@ use indexmap::IndexMap;
 
 use super::models::{RustModels, build_model, connection_warnings, known_models};
 use crate::{
-    llm::{ContextOptions, KnownModels, Model, ModelOptions},
-    server::options::{AgentConfig, Config, ConfigError, LlmConfig, Loaded, ModelConfig, Origin},
+    llm::{ContextOptions, KnownModels, Model},
+    server::options::{AgentConfig, Config, ConfigError, LlmConfig, Loaded, ModelSource, Origin},
 };
 
 /// A model at a provider that an agent's requests may use.
@@ -24,8 +24,8 @@ pub(in crate::server) fn hosted_models(
     let rust_models = RustModels::default();
     let (mut models, mut hosted) = (AgentModels::new(config, origin, &rust_models)?, Vec::new());
     for (agent, llm) in config.agents.iter().filter_map(|(agent, config)| Some((agent, config.llm()?))) {
-        if matches!(llm.model, ModelConfig::Hosted(..)) {
-            let (model, usual) = (models.model(agent, llm)?, llm.model.name());
+        if matches!(llm.source, ModelSource::Hosted(..)) {
+            let (model, usual) = (models.model(agent, llm)?, llm.model.model.as_str());
             let others = llm.options.models.iter().map(String::as_str).filter(|name| *name != usual);
             let names = [usual].into_iter().chain(others);
             hosted.extend(names.map(|name| HostedModel { agent, name, model: model.clone() }));
@@ -42,7 +42,8 @@ pub(super) struct AgentModels<'s> {
     rust_models: &'s RustModels,
     known: KnownModels,
     built: IndexMap<String, Arc<dyn Model>>,
-    warnings: Vec<String>,
+    /// What providers will refuse, and advice about connections.
+    pub(super) warnings: Vec<String>,
 }
 
 impl<'s> AgentModels<'s> {
@@ -62,7 +63,7 @@ impl<'s> AgentModels<'s> {
         }
         let built = build_model(llm, self.rust_models, &self.known, self.origin);
         let model = built.map_err(|error| self.origin.option_error(&["agents", agent], &error))?;
-        let warnings = model.warnings().into_iter().chain(connection_warnings(&llm.model));
+        let warnings = model.warnings().into_iter().chain(connection_warnings(&llm.source));
         self.warnings.extend(warnings.map(|warning| format!("agents.{agent}: {warning}")));
         self.built.insert(agent.to_owned(), model.clone());
         Ok(model)
@@ -71,20 +72,16 @@ impl<'s> AgentModels<'s> {
     /// Returns the context window of an agent, if it has the option `context`.
     pub(super) fn context(&mut self, agent: &str, llm: &LlmConfig) -> Result<Option<ContextOptions>, ConfigError> {
         let Some(context) = &llm.options.context else { return Ok(None) };
-        let summariser = match &context.summariser {
-            Some(writer) => {
-                let writer_config = self.llm(writer).ok_or_else(|| {
-                    let problem = "with kind = \"llm\" that could write summaries";
-                    let message = format!("there is no agent `{writer}` {problem}");
-                    self.origin.error(&["agents", agent, "context"], &message)
-                })?;
-                Some(self.model(writer, writer_config)?)
+        let summariser = context.summariser.as_ref().map(|writer| match self.llm(writer) {
+            Some(config) => self.model(writer, config),
+            None => {
+                let message = format!("there is no agent `{writer}` with kind = \"llm\" that could write summaries");
+                Err(self.origin.error(&["agents", agent, "context"], &message))
             }
-            None => None,
-        };
-        let max_tokens = llm.model.options().and_then(|options: &ModelOptions| options.max_tokens);
+        });
+        let summariser = summariser.transpose()?;
         let (window, policy, known_models) = (context.window, context.policy, self.known.clone());
-        Ok(Some(ContextOptions { window, max_tokens, policy, summariser, known_models }))
+        Ok(Some(ContextOptions { window, max_tokens: llm.model.max_tokens, policy, summariser, known_models }))
     }
 
     /// Returns the models of the agents in `fallback`, each with its own agent's context window.
@@ -105,11 +102,6 @@ impl<'s> AgentModels<'s> {
             });
         }
         Ok(models)
-    }
-
-    /// Returns what providers will refuse, and advice about connections.
-    pub(super) fn into_warnings(self) -> Vec<String> {
-        self.warnings
     }
 
     fn llm(&self, agent: &str) -> Option<&'s LlmConfig> {

@@ -18,10 +18,11 @@ use crate::{
     base::InvalidOption,
     llm::LlmAgent,
     server::options::{A2uiSwitch, AgentConfig, AgentKind, Config, ConfigError, LlmConfig, Loaded, Origin},
+    tools::Tool,
 };
 
 /// Agents by the name that they are served under.
-pub(super) type NamedAgents = IndexMap<String, Arc<dyn Agent>>;
+type NamedAgents = IndexMap<String, Arc<dyn Agent>>;
 
 /// The demo script, which is served unless a configuration names other agents.
 const DEMO: &str = include_str!("../../../config/scripts/demo.toml");
@@ -32,6 +33,14 @@ const AGENT_PREFIX: &str = "agent:";
 /// The tool by which a model changes the shared state.
 const UPDATE_STATE: &str = "update_state";
 
+/// The configuration of a server, and what it can name beside agents.
+#[derive(Default)]
+pub(in crate::server) struct Configured {
+    pub(in crate::server) loaded: Option<Loaded>,
+    pub(in crate::server) models: RustModels,
+    pub(in crate::server) tools: Vec<Arc<dyn Tool>>,
+}
+
 /// What a configuration describes.
 pub(in crate::server) struct BuiltAgents {
     pub(in crate::server) agents: NamedAgents,
@@ -40,34 +49,50 @@ pub(in crate::server) struct BuiltAgents {
     pub(in crate::server) warnings: Vec<String>,
 }
 
-/// Builds all agents, the configured ones first, and the tools that they use.
-pub(super) fn build_agents(
-    loaded: Option<&Loaded>,
-    rust_agents: &NamedAgents,
-    rust_models: &RustModels,
-) -> Result<BuiltAgents, ConfigError> {
-    let Some(Loaded { config, origin }) = loaded else {
-        return Ok(BuiltAgents { agents: rust_agents.clone(), tools: ServerTools::default(), warnings: Vec::new() });
-    };
-    let rust_names: Vec<&str> = rust_agents.keys().map(String::as_str).collect();
-    config.check_agent_names(origin, &rust_names)?;
-    let mut tools = ServerTools::build(config, origin)?;
-    rust_models.tools.iter().for_each(|tool| tools.add(tool.clone()));
-    let mut builder = AgentBuilder {
-        config,
-        origin,
-        models: AgentModels::new(config, origin, rust_models)?,
-        tools: &tools,
-        built: rust_agents.clone(),
-        begun: Vec::new(),
-    };
-    let mut agents = NamedAgents::new();
-    for name in config.agents.keys() {
-        agents.insert(name.clone(), builder.build(name)?);
+impl Configured {
+    /// Removes the demo agent, which is for servers that name no agents.
+    pub(in crate::server) fn remove_demo(&mut self) {
+        if let Some(loaded) = &mut self.loaded
+            && !loaded.origin.mentions(&["agents"])
+        {
+            loaded.config.agents.shift_remove("demo");
+        }
     }
-    agents.extend(rust_agents.clone());
-    let warnings = builder.models.into_warnings();
-    Ok(BuiltAgents { agents, tools, warnings })
+
+    /// Returns the name of the default agent, if the configuration decides on it.
+    pub(in crate::server) fn default_agent(&self) -> Option<&str> {
+        self.loaded.as_ref()?.config.default_agent()
+    }
+
+    /// Builds all agents, the configured ones first, and the tools that they use.
+    pub(in crate::server) fn build(&self, rust_agents: &NamedAgents) -> Result<BuiltAgents, ConfigError> {
+        let Some(Loaded { config, origin }) = &self.loaded else {
+            return Ok(BuiltAgents {
+                agents: rust_agents.clone(),
+                tools: ServerTools::default(),
+                warnings: Vec::new(),
+            });
+        };
+        let rust_names: Vec<&str> = rust_agents.keys().map(String::as_str).collect();
+        config.check_agent_names(origin, &rust_names)?;
+        let mut tools = ServerTools::build(config, origin)?;
+        self.tools.iter().for_each(|tool| tools.add(tool.clone()));
+        let mut builder = AgentBuilder {
+            config,
+            origin,
+            models: AgentModels::new(config, origin, &self.models)?,
+            tools: &tools,
+            built: rust_agents.clone(),
+            begun: Vec::new(),
+        };
+        let mut agents = NamedAgents::new();
+        for name in config.agents.keys() {
+            agents.insert(name.clone(), builder.build(name)?);
+        }
+        agents.extend(rust_agents.clone());
+        let warnings = builder.models.warnings;
+        Ok(BuiltAgents { agents, tools, warnings })
+    }
 }
 
 /// Builds agents in the order in which they need each other.

@@ -13,7 +13,7 @@ pub(super) fn needed_claims(config: &Config, origin: &Origin) -> Result<Vec<Stri
     let llm_agents = config.agents.iter().filter_map(|(name, agent)| Some((name, agent.llm()?)));
     let prompts = llm_agents.map(|(name, llm)| system_prompt(name, &llm.options, origin));
     let prompts: Vec<_> = prompts.filter_map(Result::transpose).collect::<Result<_, _>>()?;
-    let mut claims: Vec<_> = sources(config)
+    let claims: BTreeSet<_> = sources(config)
         .filter_map(|from| match from {
             CallerValue::Claim(name) => Some(name.clone()),
             _ => None,
@@ -21,9 +21,7 @@ pub(super) fn needed_claims(config: &Config, origin: &Origin) -> Result<Vec<Stri
         .chain(config.allow.iter().filter_map(|rule| rule.claim.clone()))
         .chain(prompts.iter().flat_map(|prompt| prompt.claims().map(str::to_owned)))
         .collect();
-    claims.sort();
-    claims.dedup();
-    Ok(claims)
+    Ok(claims.into_iter().collect())
 }
 
 /// Returns the request headers that any agent, tool or recording gets, in lower case.

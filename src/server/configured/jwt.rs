@@ -3,7 +3,7 @@
 use crate::{
     auth::{JwksOptions, Jwt, JwtOptions, KeyError},
     server::options::{self, ConfigError, Origin},
-    upstream::secret_names::unset_variable,
+    upstream::secret_names::secret_variable,
 };
 
 /// `claims` are those that tools need.
@@ -19,11 +19,8 @@ pub(super) fn build_jwt(jwt: &options::JwtConfig, claims: Vec<String>, origin: &
     };
     let accepted = &jwt.algorithms;
     let built = if let Some(variable) = &jwt.secret_env {
-        let secret = std::env::var(variable).unwrap_or_default();
-        if secret.trim().is_empty() {
-            return Err(fault("secret_env", &unset_variable(variable)));
-        }
-        Jwt::from_secret(secret.trim().as_bytes(), options).map_err(failed("secret_env"))?
+        let secret = secret_variable(variable).map_err(|problem| fault("secret_env", &problem))?;
+        Jwt::from_secret(secret.as_bytes(), options).map_err(failed("secret_env"))?
     } else if let Some(pem) = &jwt.public_key {
         Jwt::from_public_key(pem, options).map_err(failed("public_key"))?
     } else if let Some(path) = &jwt.public_key_file {

@@ -11,27 +11,12 @@ use crate::{
         Anthropic, Connection, Gemini, KnownModels, Model, ModelOptions, OpenAi, OpenAiApi, RecordedApi,
         RecordedExchanges, SetupError,
     },
-    server::options::{Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelConfig, Origin},
-    tools::Tool,
-    upstream::secret_names::{is_secret_header, unset_variable},
+    server::options::{Config, ConfigError, ConnectionConfig, HostedApi, LlmConfig, ModelSource, Origin},
+    upstream::secret_names::{is_secret_header, secret_variable},
 };
 
-/// The models and tools that were added in Rust.
-#[derive(Clone, Default)]
-pub(in crate::server) struct RustModels {
-    pub(in crate::server) models: IndexMap<String, Arc<dyn Model>>,
-    pub(in crate::server) tools: Vec<Arc<dyn Tool>>,
-}
-
-impl fmt::Debug for RustModels {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tools: Vec<_> = self.tools.iter().map(|tool| &tool.spec().name).collect();
-        f.debug_struct("RustModels")
-            .field("models", &self.models.keys().collect::<Vec<_>>())
-            .field("tools", &tools)
-            .finish()
-    }
-}
+/// The models that were added in Rust, by name.
+pub(super) type RustModels = IndexMap<String, Arc<dyn Model>>;
 
 /// Builds the model of an agent, without its fallbacks.
 pub(super) fn build_model(
@@ -40,17 +25,24 @@ pub(super) fn build_model(
     known: &KnownModels,
     origin: &Origin,
 ) -> Result<Arc<dyn Model>, InvalidOption> {
-    match &llm.model {
-        ModelConfig::Hosted(api, connection, options) => {
+    let options = ModelOptions { known_models: known.clone(), ..llm.model.clone() };
+    match &llm.source {
+        ModelSource::Hosted(api, connection) => {
             let names = llm.options.models.iter().chain([&options.model]);
             let apis = names.map(|name| OpenAiApi::for_model(known, name, connection.base_url.as_deref()));
             // The Responses API serves older models, too, so one model that needs it decides.
             let usual = apis.max_by_key(|api| *api == OpenAiApi::Responses).unwrap_or(OpenAiApi::Chat);
-            let connection = build_connection(connection, origin)?;
-            hosted_model(*api, usual, ModelOptions { connection, known_models: known.clone(), ..options.clone() })
+            let options = ModelOptions { connection: build_connection(connection, origin)?, ..options };
+            hosted_model(api.unwrap_or(HostedApi::OpenAi(usual)), options).map_err(|error| match error {
+                SetupError::Option { option, problem } if api.is_none() && usual == OpenAiApi::Responses => {
+                    let advice = "this model gets the Responses API unless api = \"chat\" is set";
+                    InvalidOption::new(option, format!("{problem}; {advice}"))
+                }
+                error => setup_fault(error),
+            })
         }
-        ModelConfig::Rust(model) => rust_model(&model.model, rust),
-        ModelConfig::Replay(folder, options) => replay_model(&origin.resolve(&folder.dir), options, known),
+        ModelSource::Rust => rust_model(&options.model, rust),
+        ModelSource::Replay(folder) => replay_model(&origin.resolve(&folder.dir), options),
     }
 }
 
@@ -66,13 +58,10 @@ pub(super) fn known_models(config: &Config, origin: &Origin) -> Result<KnownMode
 }
 
 /// Returns advice about the options of a model's connection, for people.
-pub(super) fn connection_warnings(model: &ModelConfig) -> impl Iterator<Item = String> {
-    let headers = match model {
-        ModelConfig::Hosted(_, connection, _) => Some(&connection.headers),
-        ModelConfig::Rust(_) | ModelConfig::Replay(..) => None,
-    };
-    let headers = headers.into_iter().flatten().map(|(header, _)| header).filter(|header| is_secret_header(header));
-    headers.map(|header| format!("the header {header} looks like a secret: put its value into headers_env"))
+pub(super) fn connection_warnings(source: &ModelSource) -> Vec<String> {
+    let ModelSource::Hosted(_, connection) = source else { return Vec::new() };
+    let secret = connection.headers.keys().filter(|header| is_secret_header(header));
+    secret.map(|header| format!("the header {header} looks like a secret: put its value into headers_env")).collect()
 }
 
 /// Returns an error of a model's or an agent's options.
@@ -95,8 +84,8 @@ pub(super) fn read_file(option: &str, path: &Path, origin: &Origin) -> Result<St
 }
 
 fn rust_model(name: &str, rust: &RustModels) -> Result<Arc<dyn Model>, InvalidOption> {
-    rust.models.get(name).cloned().ok_or_else(|| {
-        let known: Vec<_> = rust.models.keys().map(|name| format!("`{name}`")).collect();
+    rust.get(name).cloned().ok_or_else(|| {
+        let known: Vec<_> = rust.keys().map(|name| format!("`{name}`")).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let problem = format!("there is no Rust model `{name}`: add it with Server::model; added: {known}");
         InvalidOption::new("model", problem)
@@ -104,42 +93,33 @@ fn rust_model(name: &str, rust: &RustModels) -> Result<Arc<dyn Model>, InvalidOp
 }
 
 /// Builds a model of the recorded API, whose answers are the recorded ones.
-fn replay_model(folder: &Path, options: &ModelOptions, known: &KnownModels) -> Result<Arc<dyn Model>, InvalidOption> {
+fn replay_model(folder: &Path, options: ModelOptions) -> Result<Arc<dyn Model>, InvalidOption> {
     let exchanges = RecordedExchanges::read(folder).map_err(|error| InvalidOption::new("dir", error.to_string()))?;
     let api = match exchanges.api() {
         RecordedApi::Messages => HostedApi::Anthropic,
         RecordedApi::Gemini => HostedApi::Gemini,
-        RecordedApi::Responses => HostedApi::OpenAi(Some(OpenAiApi::Responses)),
-        RecordedApi::ChatCompletions => HostedApi::OpenAi(Some(OpenAiApi::Chat)),
+        RecordedApi::Responses => HostedApi::OpenAi(OpenAiApi::Responses),
+        RecordedApi::ChatCompletions => HostedApi::OpenAi(OpenAiApi::Chat),
     };
     // The recorded host decides on the request format, as it did when it was recorded. Gemini's path has the model.
     let base_url = (api != HostedApi::Gemini).then(|| format!("https://{}", exchanges.url()));
     let connection = Connection { base_url, ..Connection::default() };
-    let (known_models, exchanges) = (known.clone(), Some(exchanges));
-    hosted_model(api, OpenAiApi::Chat, ModelOptions { connection, known_models, exchanges, ..options.clone() })
+    hosted_model(api, ModelOptions { connection, exchanges: Some(exchanges), ..options }).map_err(setup_fault)
 }
 
-/// `usual`: the API of OpenAI for these models, unless one was chosen.
-fn hosted_model(api: HostedApi, usual: OpenAiApi, model: ModelOptions) -> Result<Arc<dyn Model>, InvalidOption> {
-    let built: Result<Arc<dyn Model>, SetupError> = match api {
-        HostedApi::Anthropic => Anthropic::new(model).map(|model| Arc::new(model) as _),
-        HostedApi::Gemini => Gemini::new(model).map(|model| Arc::new(model) as _),
-        HostedApi::OpenAi(chosen) => OpenAi::with_api(chosen.unwrap_or(usual), model).map(|model| Arc::new(model) as _),
-    };
-    built.map_err(|error| match error {
-        SetupError::Option { option, problem } if (api, usual) == (HostedApi::OpenAi(None), OpenAiApi::Responses) => {
-            let advice = "this model gets the Responses API unless api = \"chat\" is set";
-            InvalidOption::new(option, format!("{problem}; {advice}"))
-        }
-        error => setup_fault(error),
+fn hosted_model(api: HostedApi, model: ModelOptions) -> Result<Arc<dyn Model>, SetupError> {
+    Ok(match api {
+        HostedApi::Anthropic => Arc::new(Anthropic::new(model)?),
+        HostedApi::Gemini => Arc::new(Gemini::new(model)?),
+        HostedApi::OpenAi(api) => Arc::new(OpenAi::with_api(api, model)?),
     })
 }
 
 fn build_connection(options: &ConnectionConfig, origin: &Origin) -> Result<Connection, InvalidOption> {
     let defaults = Connection::default();
-    let secret = |option: &str, variable: &str| match std::env::var(variable) {
-        Ok(secret) if !secret.trim().is_empty() => Ok(SecretString::from(secret.trim().to_owned())),
-        _ => Err(InvalidOption::new(option, unset_variable(variable))),
+    let secret = |option: &str, variable: &str| match secret_variable(variable) {
+        Ok(secret) => Ok(SecretString::from(secret)),
+        Err(problem) => Err(InvalidOption::new(option, problem)),
     };
     let api_key = match (&options.api_key_env, &options.api_key_file) {
         (Some(variable), _) => Some(secret("api_key_env", variable)?),

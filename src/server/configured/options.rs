@@ -6,10 +6,10 @@ use super::{
 };
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
-    http::{Connections, HttpOptions},
-    run::{PrincipalLimits, RunLimits, ThreadOptions},
-    server::options::{self, AuthMode, Config, ConfigError, Origin},
-    upstream::secret_names::unset_variable,
+    http::HttpOptions,
+    run::{PrincipalLimits, ThreadOptions},
+    server::options::{AuthMode, Config, ConfigError, Origin},
+    upstream::secret_names::secret_variable,
 };
 
 pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {
@@ -45,11 +45,8 @@ pub(in crate::server) fn build_auth(config: &Config, origin: &Origin) -> Result<
         if let Some(digest) = &key.sha256 {
             return ApiKey::from_sha256(key.name.as_str(), digest).map_err(|error| fault(error.to_string()));
         }
-        let variable = key.env.as_deref().unwrap_or_default();
-        match std::env::var(variable) {
-            Ok(secret) if !secret.trim().is_empty() => Ok(ApiKey::from_secret(key.name.as_str(), secret.trim())),
-            _ => Err(fault(unset_variable(variable))),
-        }
+        let secret = secret_variable(key.env.as_deref().unwrap_or_default()).map_err(fault)?;
+        Ok(ApiKey::from_secret(key.name.as_str(), &secret))
     });
     let keys = ApiKeys::new(keys.collect::<Result<Vec<_>, _>>()?);
     match keys.find_shared() {
@@ -59,10 +56,6 @@ pub(in crate::server) fn build_auth(config: &Config, origin: &Origin) -> Result<
             Err(origin.error(&["auth", "api_keys"], &problem))
         }
     }
-}
-
-pub(in crate::server) fn limits(config: &Config) -> RunLimits {
-    RunLimits { max: config.runs.max, idle: config.runs.idle, heartbeat: config.server.keep_alive }
 }
 
 pub(in crate::server) fn principal_limits(config: &Config) -> PrincipalLimits {
@@ -88,8 +81,4 @@ pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {
         allow: config.allow.clone(),
         accept_traceparent: config.server.accept_traceparent,
     }
-}
-
-pub(in crate::server) fn connections(server: &options::ServerConfig) -> Connections {
-    Connections { max: server.max_connections, head_timeout: server.head_timeout, stall_timeout: server.stall_timeout }
 }

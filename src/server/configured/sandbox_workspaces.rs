@@ -1,7 +1,5 @@
 //! The workspaces of the sandbox, which are removed with their threads.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
 use crate::{
@@ -10,32 +8,22 @@ use crate::{
     tools::sandbox::{Sandbox, WorkspaceOwner},
 };
 
-/// Returns the workspaces as what is removed with threads, and logs how the memory of commands is bounded.
-pub(super) fn remove_with_threads(sandbox: &Arc<Sandbox>) -> Arc<dyn ThreadData> {
-    log_sandbox(sandbox);
-    Arc::new(SandboxWorkspaces(sandbox.clone()))
-}
-
-struct SandboxWorkspaces(Arc<Sandbox>);
-
-impl SandboxWorkspaces {
-    async fn remove(&self, owner: WorkspaceOwner) {
-        let thread = owner.thread.clone();
-        if let Err(error) = self.0.remove_workspace(owner).await {
-            tracing::warn!(thread = ?thread.as_str(), %error, "the workspace of a removed thread could not be removed");
-        }
+async fn remove(sandbox: &Sandbox, owner: WorkspaceOwner) {
+    let thread = owner.thread.clone();
+    if let Err(error) = sandbox.remove_workspace(owner).await {
+        tracing::warn!(thread = ?thread.as_str(), %error, "the workspace of a removed thread could not be removed");
     }
 }
 
 #[async_trait]
-impl ThreadData for SandboxWorkspaces {
+impl ThreadData for Sandbox {
     async fn thread_deleted(&self, key: &ThreadKey) {
         let principal = (&*key.owner != ThreadKey::ANONYMOUS).then(|| key.owner.to_string());
-        self.remove(WorkspaceOwner { principal, thread: key.id.clone() }).await;
+        remove(self, WorkspaceOwner { principal, thread: key.id.clone() }).await;
     }
 
     async fn threads_swept(&self, store: &dyn Store) {
-        let owners = match self.0.workspace_owners().await {
+        let owners = match self.workspace_owners().await {
             Ok(owners) => owners,
             Err(error) => return tracing::warn!(%error, "the workspaces could not be listed"),
         };
@@ -44,14 +32,15 @@ impl ThreadData for SandboxWorkspaces {
             let key = ThreadKey { owner: name.into(), id: owner.thread.clone() };
             match store.thread(&key, ThreadParts::default()).await {
                 Ok(Some(_)) => {}
-                Ok(None) => self.remove(owner).await,
+                Ok(None) => remove(self, owner).await,
                 Err(error) => return tracing::warn!(%error, "the threads of workspaces could not be read"),
             }
         }
     }
 }
 
-fn log_sandbox(sandbox: &Sandbox) {
+/// Logs how the memory of commands is bounded.
+pub(super) fn log_sandbox(sandbox: &Sandbox) {
     match sandbox.lack_of_cgroups() {
         None => tracing::info!("commands of the sandbox have cgroups, which bound their memory"),
         Some(reason) => tracing::warn!(

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use indexmap::IndexMap;
 
-use super::sandbox_workspaces::remove_with_threads;
+use super::sandbox_workspaces::log_sandbox;
 use crate::{
     base::text::nearest,
     http::state::{Dependencies, Dependency},
@@ -28,7 +28,7 @@ const PROMPTS: &str = "prompts";
 #[derive(Clone, Default)]
 pub(in crate::server) struct ServerTools {
     tools: IndexMap<String, Arc<dyn Tool>>,
-    mcp: IndexMap<String, Arc<McpServer>>,
+    pub(in crate::server) mcp: IndexMap<String, Arc<McpServer>>,
     /// Set if an agent lists it.
     sandbox: Option<Arc<Sandbox>>,
 }
@@ -67,11 +67,6 @@ impl ServerTools {
         self.tools.insert(tool.spec().name.clone(), tool);
     }
 
-    /// Returns the MCP servers.
-    pub(in crate::server) fn mcp_servers(&self) -> impl Iterator<Item = &Arc<McpServer>> {
-        self.mcp.values()
-    }
-
     /// Starts the MCP servers in the background. Needs a tokio runtime.
     pub(in crate::server) fn start(&self) {
         self.mcp.values().for_each(|server| server.start());
@@ -84,7 +79,7 @@ impl ServerTools {
 
     /// Returns the MCP servers as dependencies.
     pub(in crate::server) fn dependencies(&self) -> Dependencies {
-        let servers: Vec<_> = self.mcp_servers().cloned().collect();
+        let servers: Vec<_> = self.mcp.values().cloned().collect();
         Arc::new(move || {
             let dependency = |server: &Arc<McpServer>| Dependency {
                 name: format!("mcp:{}", server.name()),
@@ -97,7 +92,9 @@ impl ServerTools {
 
     /// Returns what is removed with threads.
     pub(in crate::server) fn thread_data(&self) -> Option<Arc<dyn ThreadData>> {
-        self.sandbox.as_ref().map(remove_with_threads)
+        let sandbox = self.sandbox.clone()?;
+        log_sandbox(&sandbox);
+        Some(sandbox)
     }
 
     /// Returns a toolbox with the tools that an agent lists. The error is about the first unknown name.

@@ -12,7 +12,7 @@ use toml::{
 use super::{
     agents::{
         AgentConfig, AgentKind, ApiOptions, CommonOptions, ConnectionConfig, HostedApi, KindName, LlmConfig,
-        LlmOptions, ModelConfig, ProviderName, ProviderOptions, RecordingsFolder, RustModelConfig, ScriptConfig,
+        LlmOptions, ModelSource, ProviderName, ProviderOptions, RecordingsFolder, ScriptConfig,
     },
     diagnose::{ReadError, unknown},
     option_names::{named_values, option_names},
@@ -50,7 +50,7 @@ fn options_of_provider(provider: ProviderName) -> OptionLists {
     match provider {
         ProviderName::Openai => vec![model, connection, option_names::<ApiOptions>()],
         ProviderName::OpenaiResponses | ProviderName::Anthropic | ProviderName::Gemini => vec![model, connection],
-        ProviderName::Rust => vec![option_names::<RustModelConfig>()],
+        ProviderName::Rust => vec![&["model"]],
         ProviderName::Replay => vec![model, option_names::<RecordingsFolder>()],
     }
 }
@@ -72,14 +72,11 @@ pub(super) fn read_agent(
     value: &Spanned<DeValue<'_>>,
 ) -> Result<AgentConfig, ReadError> {
     let Some(options) = value.get_ref().as_table() else {
-        return Err(ReadError::Wrong {
-            span: Some(value.span()),
-            message: "expected the table of an agent".to_owned(),
-        });
+        return Err(ReadError::wrong(value.span(), "expected the table of an agent"));
     };
     if !options.contains_key("kind") {
         let message = format!("agents.{}: `kind` is missing: {}", name.get_ref().as_ref(), listed::<KindName>());
-        return Err(ReadError::Wrong { span: Some(name.span()), message });
+        return Err(ReadError::wrong(name.span(), message));
     }
     AgentTable { name: name.get_ref().as_ref(), span: value.span(), options }.read()
 }
@@ -108,16 +105,16 @@ impl AgentTable<'_, '_> {
         let Some(provider) = provider else {
             return Err(self.incomplete(format!("{KIND} needs `provider`: {}", listed::<ProviderName>())));
         };
-        let hosted = |api| Ok(ModelConfig::Hosted(api, self.part(KIND)?, self.part(KIND)?));
-        let model = match provider {
-            ProviderName::Openai => hosted(HostedApi::OpenAi(self.part::<ApiOptions>(KIND)?.api)),
-            ProviderName::OpenaiResponses => hosted(HostedApi::OpenAi(Some(OpenAiApi::Responses))),
-            ProviderName::Anthropic => hosted(HostedApi::Anthropic),
-            ProviderName::Gemini => hosted(HostedApi::Gemini),
-            ProviderName::Rust => self.part(KIND).map(ModelConfig::Rust),
-            ProviderName::Replay => Ok(ModelConfig::Replay(self.part("provider = \"replay\"")?, self.part(KIND)?)),
+        let hosted = |api| Ok(ModelSource::Hosted(api, self.part(KIND)?));
+        let source = match provider {
+            ProviderName::Openai => hosted(self.part::<ApiOptions>(KIND)?.api.map(HostedApi::OpenAi)),
+            ProviderName::OpenaiResponses => hosted(Some(HostedApi::OpenAi(OpenAiApi::Responses))),
+            ProviderName::Anthropic => hosted(Some(HostedApi::Anthropic)),
+            ProviderName::Gemini => hosted(Some(HostedApi::Gemini)),
+            ProviderName::Rust => Ok(ModelSource::Rust),
+            ProviderName::Replay => self.part("provider = \"replay\"").map(ModelSource::Replay),
         };
-        Ok(LlmConfig { options, model: model? })
+        Ok(LlmConfig { options, source: source?, model: self.part(KIND)? })
     }
 
     /// Reads the options of one struct. `owner` is the kind or the provider that has them, for the error about an absent one.
@@ -143,30 +140,30 @@ impl AgentTable<'_, '_> {
         let known = options_of(kind, provider);
         let Some(wrong) = self.options.keys().find(|name| !has(&known, name.get_ref())) else { return Ok(()) };
         let option = &**wrong.get_ref();
+        let fault =
+            |problem: &str| Err(ReadError::wrong(wrong.span(), format!("agents.{}.{option}: {problem}", self.name)));
         if option == "api_key" {
-            let message = "a key does not belong into this file: put it into an environment variable, and the name of the \
-                           variable here, as `api_key_env`";
-            let message = format!("agents.{}.{option}: {message}", self.name);
-            return Err(ReadError::Wrong { span: Some(wrong.span()), message });
+            return fault(
+                "a key does not belong into this file: put it into an environment variable, and the name of the \
+                 variable here, as `api_key_env`",
+            );
         }
         let is_of_models = has(&options_of_provider(ProviderName::Openai), option);
-        let problem = match (&owners(option, kind)[..], provider) {
+        match (&owners(option, kind)[..], provider) {
             ([], _) => {
                 let known: IndexSet<_> = known.concat().into_iter().collect();
                 let message = unknown("unknown key", option, &known.into_iter().collect::<Vec<_>>());
-                return Err(ReadError::Wrong { span: Some(wrong.span()), message });
+                Err(ReadError::wrong(wrong.span(), message))
             }
             (_, Some(ProviderName::Rust)) if is_of_models => {
-                "provider = \"rust\" has no such option: set it on the model in Rust".to_owned()
+                fault("provider = \"rust\" has no such option: set it on the model in Rust")
             }
             (_, Some(ProviderName::Replay)) if is_of_models => {
-                "provider = \"replay\" sends no requests, and has no such option".to_owned()
+                fault("provider = \"replay\" sends no requests, and has no such option")
             }
-            ([owner], _) => format!("only {owner} has this option"),
-            (owners, _) => format!("only {} have this option", owners.join(" and ")),
-        };
-        let message = format!("agents.{}.{option}: {problem}", self.name);
-        Err(ReadError::Wrong { span: Some(wrong.span()), message })
+            ([owner], _) => fault(&format!("only {owner} has this option")),
+            (owners, _) => fault(&format!("only {} have this option", owners.join(" and "))),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks of the section `[agents]` that need several options, or more than the type of a value.
 
 use super::{
-    agents::{AgentConfig, AgentKind, ConnectionConfig, ContextConfig, LlmConfig, LlmOptions, ModelConfig},
+    agents::{AgentConfig, AgentKind, ConnectionConfig, ContextConfig, LlmConfig, LlmOptions, ModelSource},
     diagnose::ConfigError,
     origin::Origin,
 };
@@ -38,15 +38,15 @@ fn check_replay(options: &ReplayOptions) -> Result<(), InvalidOption> {
     Ok(())
 }
 
-fn check_llm(LlmConfig { options, model }: &LlmConfig) -> Result<(), InvalidOption> {
-    if model.name().trim().is_empty() {
+fn check_llm(LlmConfig { options, source, model }: &LlmConfig) -> Result<(), InvalidOption> {
+    if model.model.trim().is_empty() {
         return Err(InvalidOption::whole("kind = \"llm\" needs `model`, the provider's name of the model"));
     }
-    if let ModelConfig::Hosted(_, connection, _) = model {
+    if let ModelSource::Hosted(_, connection) = source {
         check_connection(connection)?;
     }
     check_llm_options(options)?;
-    model.options().map_or(Ok(()), check_model)
+    check_model(model)
 }
 
 fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> {

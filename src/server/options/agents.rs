@@ -106,25 +106,27 @@ pub(crate) struct RecordingsFolder {
 #[derive(Debug, Clone)]
 pub(crate) struct LlmConfig {
     pub(crate) options: LlmOptions,
-    pub(crate) model: ModelConfig,
+    pub(crate) source: ModelSource,
+    /// A model in Rust has its name only.
+    pub(crate) model: ModelOptions,
 }
 
-/// The model of an agent.
+/// The place of an agent's model.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "it is boxed with the other options of its agent")]
-pub(crate) enum ModelConfig {
-    /// At a provider.
-    Hosted(HostedApi, ConnectionConfig, ModelOptions),
-    /// In Rust. It has a connection and options of its own.
-    Rust(RustModelConfig),
+pub(crate) enum ModelSource {
+    /// A provider. Without an API: the one of OpenAI that fits the models.
+    Hosted(Option<HostedApi>, ConnectionConfig),
+    /// The application, which added a model with a connection and options of its own.
+    Rust,
     /// The recorded answers of a provider.
-    Replay(RecordingsFolder, ModelOptions),
+    Replay(RecordingsFolder),
 }
 
 /// The protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostedApi {
-    OpenAi(Option<OpenAiApi>),
+    OpenAi(OpenAiApi),
     Anthropic,
     Gemini,
 }
@@ -161,12 +163,6 @@ pub(super) struct ApiOptions {
     /// The API of `provider = "openai"`. Default: `responses` at api.openai.com for models that reason and for gpt-5
     /// and later, otherwise `chat`.
     pub(super) api: Option<OpenAiApi>,
-}
-
-/// The name by which the application added a model.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct RustModelConfig {
-    pub(crate) model: String,
 }
 
 /// The connection to a provider.
@@ -266,24 +262,6 @@ impl AgentConfig {
         match &self.kind {
             AgentKind::Llm(llm) => Some(llm),
             _ => None,
-        }
-    }
-}
-
-impl ModelConfig {
-    /// Returns the name of the model.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Hosted(_, _, options) | Self::Replay(_, options) => &options.model,
-            Self::Rust(model) => &model.model,
-        }
-    }
-
-    /// Returns the options of the model, unless it is in Rust.
-    pub(crate) fn options(&self) -> Option<&ModelOptions> {
-        match self {
-            Self::Hosted(_, _, options) | Self::Replay(_, options) => Some(options),
-            Self::Rust(_) => None,
         }
     }
 }

@@ -12,7 +12,6 @@ use super::{
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
 pub(crate) struct AuthConfig {
     /// The way clients authenticate. A server without it has no authentication.
     pub(crate) mode: Option<AuthMode>,
@@ -28,7 +27,6 @@ pub(crate) struct AuthConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub(crate) enum AuthMode {
     /// No authentication. The server listens on this machine only, unless `allow_unauthenticated` is set.
     None,

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 
 use super::{Config, agent_values, auth, diagnose::ConfigError, origin::Origin};
 use crate::{
-    base::{InvalidOption, text::nearest},
+    base::{InvalidOption, text::did_you_mean},
     http::AllowRule,
     observe::{recordings::RecordOptions, telemetry::logs},
     tools::{http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions},
@@ -46,13 +46,14 @@ impl Config {
     }
 
     fn check_callers(&self, origin: &Origin) -> Result<(), ConfigError> {
-        let problem = match self.allow.iter().any(AllowRule::is_incomplete) {
-            _ if self.allow.is_empty() => return Ok(()),
-            true => "each table needs `agents`, and `principals` or `claim` with `values`",
-            false if !self.auth.authenticates() => "callers are known with authentication only: set [auth] mode",
-            false => return Ok(()),
-        };
-        Err(origin.error(&["allow"], problem))
+        let fault = |problem: &str| Err(origin.error(&["allow"], problem));
+        if self.allow.iter().any(AllowRule::is_incomplete) {
+            return fault("each table needs `agents`, and `principals` or `claim` with `values`");
+        }
+        if !self.allow.is_empty() && !self.auth.authenticates() {
+            return fault("callers are known with authentication only: set [auth] mode");
+        }
+        Ok(())
     }
 
     fn check_values(&self, origin: &Origin) -> Result<(), ConfigError> {
@@ -97,8 +98,7 @@ impl Config {
         let named = named.into_iter().filter_map(|(option, name)| Some((option, name.as_ref()?)));
         let allowed = self.allow.iter().flat_map(|rule| &rule.agents).map(|name| (&["allow"][..], name));
         if let Some((option, name)) = named.chain(allowed).find(|(_, name)| !known.contains(&name.as_str())) {
-            let near = nearest(name, &known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(origin.error(option, &format!("there is no agent `{name}`{near}")));
+            return Err(origin.error(option, &format!("there is no agent `{name}`{}", did_you_mean(name, &known))));
         }
         match &self.default_agent {
             None if known.is_empty() => Err(origin.error(&["agents"], "at least one agent is needed")),

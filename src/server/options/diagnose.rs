@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range, path::Path};
 
-use crate::{base::text::nearest, upstream::secret_names::is_variable_name};
+use crate::{base::text::did_you_mean, upstream::secret_names::is_variable_name};
 
 /// A text that is not a configuration.
 #[derive(Debug)]
@@ -11,6 +11,12 @@ pub(super) enum ReadError {
     Wrong { span: Option<Range<usize>>, message: String },
     /// An agent lacks an option. Another source may set it.
     Incomplete { agent: String, message: String },
+}
+
+impl ReadError {
+    pub(super) fn wrong(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self::Wrong { span: Some(span), message: message.into() }
+    }
 }
 
 impl From<toml::de::Error> for ReadError {
@@ -32,13 +38,8 @@ pub struct ConfigError {
 
 impl ConfigError {
     /// An error without a place.
-    pub fn new(message: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>) -> Self {
         Self { place: None, position: None, message: message.into(), further: Vec::new() }
-    }
-
-    /// An error in a file.
-    pub fn in_file(path: &Path, message: impl Into<String>) -> Self {
-        Self { place: Some(path.display().to_string()), ..Self::new(message) }
     }
 
     /// Makes one error of several.
@@ -48,7 +49,7 @@ impl ConfigError {
     }
 
     /// An error at a span of a file's text, in bytes.
-    pub fn at(path: &Path, text: &str, span: Option<Range<usize>>, message: &str) -> Self {
+    pub(crate) fn at(path: &Path, text: &str, span: Option<Range<usize>>, message: &str) -> Self {
         let position = span.map(|span| {
             let before = &text[..text.floor_char_boundary(span.start)];
             let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -58,7 +59,8 @@ impl ConfigError {
         Self { place: Some(path.display().to_string()), position, ..Self::new(in_plain_words(message)) }
     }
 
-    pub(super) fn of_setting(name: &str, message: &str) -> Self {
+    /// An error in a file as a whole, a variable or a flag.
+    pub(super) fn in_source(name: &str, message: &str) -> Self {
         Self { place: Some(name.to_owned()), ..Self::new(in_plain_words(message)) }
     }
 }
@@ -164,7 +166,7 @@ fn plain_found(found: &str) -> String {
 
 /// Returns the message about an unknown name, with the nearest known one.
 pub(super) fn unknown(what: &str, wrong: &str, known: &[&str]) -> String {
-    let near = nearest(wrong, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let near = did_you_mean(wrong, known);
     let list = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     format!("{what} `{wrong}`{near} (known: {list})")
 }

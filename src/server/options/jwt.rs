@@ -19,7 +19,6 @@ const MIN_JWKS_AGE: Duration = Duration::from_secs(1200);
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
 pub(crate) struct JwtConfig {
     /// The accepted algorithms. If the list is empty: those that fit the key.
     pub(crate) algorithms: Vec<JwtAlgorithm>,

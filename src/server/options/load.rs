@@ -58,7 +58,7 @@ impl Sources {
         };
         let misspelled = self.environment.iter().filter_map(|(name, _)| {
             let problem = format!("unknown variable; did you mean `{}`?", meant_variable(name)?);
-            Some(ConfigError::of_setting(name, &problem))
+            Some(ConfigError::in_source(name, &problem))
         });
         ConfigError::join(misspelled)?;
         let variables = self.environment.into_iter();
@@ -89,7 +89,7 @@ impl Loaded {
     ///
     /// # Errors
     /// The errors that are found, as one.
-    pub fn from_toml_str(text: &str) -> Result<Self, ConfigError> {
+    pub(crate) fn from_toml_str(text: &str) -> Result<Self, ConfigError> {
         Self::read(Origin::of_text(text), &[])
     }
 
@@ -104,8 +104,8 @@ impl Loaded {
         }
         ConfigError::join(read_errors(&document).into_iter().map(|error| origin.read_error(error)))?;
         let config = Config::read(&document).map_err(|error| origin.read_error(error))?;
-        let named = settings.iter().map(|(name, option, _)| (name.clone(), option.clone()));
-        let origin = origin.clone().with_settings(named);
+        let settings = settings.iter().map(|(name, option, _)| (name.clone(), option.clone())).collect();
+        let origin = Origin { settings, ..origin.clone() };
         config.check(&origin)?;
         Ok(Self { config, origin })
     }
@@ -197,7 +197,7 @@ fn with_setting<'i>(
             Err(ReadError::Wrong { message, .. }) => drop(first_error.get_or_insert(message)),
         }
     }
-    Err(ConfigError::of_setting(name, &first_error.unwrap_or_default()))
+    Err(ConfigError::in_source(name, &first_error.unwrap_or_default()))
 }
 
 fn text(value: &str) -> DeValue<'_> {

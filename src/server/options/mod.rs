@@ -27,7 +27,7 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use smart_default::SmartDefault;
 
 pub(crate) use agents::{
-    A2uiSwitch, AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelConfig,
+    A2uiSwitch, AgentConfig, AgentKind, ConnectionConfig, HostedApi, LlmConfig, LlmOptions, ModelSource,
 };
 pub(crate) use auth::{AuthConfig, AuthMode};
 pub(crate) use check::SANDBOX;

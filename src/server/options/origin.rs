@@ -13,9 +13,9 @@ use super::diagnose::{ConfigError, ReadError};
 /// The file that a configuration came from, if any, and the options that something else has set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Origin {
-    file: Option<(PathBuf, String)>,
+    pub(super) file: Option<(PathBuf, String)>,
     /// Variables and flags, each with the option that it sets.
-    settings: Vec<(String, Vec<String>)>,
+    pub(super) settings: Vec<(String, Vec<String>)>,
 }
 
 impl Origin {
@@ -44,16 +44,12 @@ impl Origin {
         let sets_it =
             |path: &[String]| path.iter().zip(option).all(|(set, name)| set == name) && path.len() <= option.len();
         if let Some((setting, _)) = self.settings.iter().rev().find(|(_, path)| sets_it(path)) {
-            return ConfigError::of_setting(setting, &named);
+            return ConfigError::in_source(setting, &named);
         }
         match self.file() {
             Some((path, text)) => ConfigError::at(path, text, locate(text, option).map(|(span, _)| span), &named),
             None => ConfigError::new(named),
         }
-    }
-
-    pub(super) fn with_settings(self, settings: impl Iterator<Item = (String, Vec<String>)>) -> Self {
-        Self { settings: settings.collect(), ..self }
     }
 
     /// A text that is in no file.
@@ -73,7 +69,7 @@ impl Origin {
     pub(super) fn read(path: PathBuf) -> Result<Self, ConfigError> {
         match fs::read_to_string(&path) {
             Ok(text) => Ok(Self { file: Some((path, text)), ..Self::default() }),
-            Err(error) => Err(ConfigError::in_file(&path, format!("cannot be read: {error}"))),
+            Err(error) => Err(ConfigError::in_source(&path.display().to_string(), &format!("cannot be read: {error}"))),
         }
     }
 }

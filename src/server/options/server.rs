@@ -15,7 +15,6 @@ use crate::{base::units, run::OnDisconnect};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
 pub(crate) struct ServerConfig {
     /// The address, or a name of this machine, and the port to listen on. An address that other machines can reach needs
     /// authentication (`[auth]`).
@@ -81,7 +80,6 @@ pub(crate) struct ServerConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
 pub(crate) struct RunsConfig {
     /// The largest number of concurrent runs. More are refused with 503.
     #[cfg_attr(test, schemars(range(min = 1)))]

@@ -95,7 +95,7 @@ fn an_agent_can_come_from_the_environment() {
     let decided = [("AGUI_AGENTS__ME__API_KEY_ENV", "KEY"), ("AGUI_AGENTS__ME__KIND", "llm")];
     let rest = [("AGUI_AGENTS__ME__MODEL", "4"), ("AGUI_AGENTS__ME__PROVIDER", "openai")];
     let config = load_with("", &[decided, rest].concat(), vec![]).unwrap().config;
-    assert_eq!(config.agents["me"].llm().unwrap().model.name(), "4");
+    assert_eq!(config.agents["me"].llm().unwrap().model.model, "4");
     let incomplete = load_with("", &decided, vec![]).unwrap_err();
     assert!(incomplete.contains("agents.me: kind = \"llm\" needs `provider`"), "{incomplete}");
     let error = load_with("", &environment[..1], vec![]).unwrap_err();
