@@ -31,10 +31,10 @@ use utoipa::ToSchema;
 
 use super::SubagentRunId;
 
-/// Defines [`Event`] and [`EventType`] from one line an event: variant and its type, type in JSON, attributable to a
-/// subagent or not.
+/// Defines [`Event`] and [`EventType`] from one line an event: variant and its type, type in JSON, numbers in protobuf,
+/// attributable to a subagent or not.
 macro_rules! events {
-    ($($variant:ident($type:ty) = $name:tt, $tag:tt;)*) => {
+    ($($variant:ident($type:ty) = $name:tt $numbers:tt, $tag:tt;)*) => {
         /// Any event of a run. Large ones are boxed, so that the others are cheap to move.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
         #[serde(tag = "type")]
@@ -64,6 +64,11 @@ macro_rules! events {
             /// Returns the type as it is written in JSON.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Returns the field number of the event in a protobuf frame, and its number in the type enumeration.
+            pub(crate) fn proto_numbers(self) -> (u32, u64) {
+                match self { $(Self::$variant => $numbers,)* }
             }
         }
 
@@ -111,37 +116,37 @@ macro_rules! events {
 }
 
 events! {
-    TextMessageStart(TextMessageStart) = "TEXT_MESSAGE_START", attributable;
-    TextMessageContent(TextMessageContent) = "TEXT_MESSAGE_CONTENT", attributable;
-    TextMessageEnd(TextMessageEnd) = "TEXT_MESSAGE_END", attributable;
-    TextMessageChunk(TextMessageChunk) = "TEXT_MESSAGE_CHUNK", attributable;
-    ToolCallStart(ToolCallStart) = "TOOL_CALL_START", attributable;
-    ToolCallArgs(ToolCallArgs) = "TOOL_CALL_ARGS", attributable;
-    ToolCallEnd(ToolCallEnd) = "TOOL_CALL_END", attributable;
-    ToolCallChunk(ToolCallChunk) = "TOOL_CALL_CHUNK", attributable;
-    ToolCallResult(ToolCallResult) = "TOOL_CALL_RESULT", attributable;
-    StateSnapshot(StateSnapshot) = "STATE_SNAPSHOT", attributable;
-    StateDelta(StateDelta) = "STATE_DELTA", attributable;
-    MessagesSnapshot(MessagesSnapshot) = "MESSAGES_SNAPSHOT", run_scoped;
-    ActivitySnapshot(Box<ActivitySnapshot>) = "ACTIVITY_SNAPSHOT", attributable;
-    ActivityDelta(ActivityDelta) = "ACTIVITY_DELTA", attributable;
-    Raw(Box<Raw>) = "RAW", attributable;
-    Custom(Box<Custom>) = "CUSTOM", attributable;
-    RunStarted(RunStarted) = "RUN_STARTED", run_scoped;
-    RunFinished(Box<RunFinished>) = "RUN_FINISHED", run_scoped;
-    RunError(RunError) = "RUN_ERROR", run_scoped;
-    StepStarted(StepStarted) = "STEP_STARTED", attributable;
-    StepFinished(StepFinished) = "STEP_FINISHED", attributable;
-    ReasoningStart(ReasoningStart) = "REASONING_START", attributable;
-    ReasoningMessageStart(ReasoningMessageStart) = "REASONING_MESSAGE_START", attributable;
-    ReasoningMessageContent(ReasoningMessageContent) = "REASONING_MESSAGE_CONTENT", attributable;
-    ReasoningMessageEnd(ReasoningMessageEnd) = "REASONING_MESSAGE_END", attributable;
-    ReasoningMessageChunk(ReasoningMessageChunk) = "REASONING_MESSAGE_CHUNK", attributable;
-    ReasoningEnd(ReasoningEnd) = "REASONING_END", attributable;
-    ReasoningEncryptedValue(ReasoningEncryptedValue) = "REASONING_ENCRYPTED_VALUE", attributable;
-    SubagentStarted(Box<SubagentStarted>) = "SUBAGENT_STARTED", run_scoped;
-    SubagentFinished(Box<SubagentFinished>) = "SUBAGENT_FINISHED", run_scoped;
-    SubagentError(SubagentError) = "SUBAGENT_ERROR", run_scoped;
+    TextMessageStart(TextMessageStart) = "TEXT_MESSAGE_START" (1, 0), attributable;
+    TextMessageContent(TextMessageContent) = "TEXT_MESSAGE_CONTENT" (2, 1), attributable;
+    TextMessageEnd(TextMessageEnd) = "TEXT_MESSAGE_END" (3, 2), attributable;
+    TextMessageChunk(TextMessageChunk) = "TEXT_MESSAGE_CHUNK" (17, 19), attributable;
+    ToolCallStart(ToolCallStart) = "TOOL_CALL_START" (4, 3), attributable;
+    ToolCallArgs(ToolCallArgs) = "TOOL_CALL_ARGS" (5, 4), attributable;
+    ToolCallEnd(ToolCallEnd) = "TOOL_CALL_END" (6, 5), attributable;
+    ToolCallChunk(ToolCallChunk) = "TOOL_CALL_CHUNK" (18, 20), attributable;
+    ToolCallResult(ToolCallResult) = "TOOL_CALL_RESULT" (22, 21), attributable;
+    StateSnapshot(StateSnapshot) = "STATE_SNAPSHOT" (7, 6), attributable;
+    StateDelta(StateDelta) = "STATE_DELTA" (8, 7), attributable;
+    MessagesSnapshot(MessagesSnapshot) = "MESSAGES_SNAPSHOT" (9, 8), run_scoped;
+    ActivitySnapshot(Box<ActivitySnapshot>) = "ACTIVITY_SNAPSHOT" (23, 22), attributable;
+    ActivityDelta(ActivityDelta) = "ACTIVITY_DELTA" (24, 23), attributable;
+    Raw(Box<Raw>) = "RAW" (10, 9), attributable;
+    Custom(Box<Custom>) = "CUSTOM" (11, 10), attributable;
+    RunStarted(RunStarted) = "RUN_STARTED" (12, 11), run_scoped;
+    RunFinished(Box<RunFinished>) = "RUN_FINISHED" (13, 12), run_scoped;
+    RunError(RunError) = "RUN_ERROR" (14, 13), run_scoped;
+    StepStarted(StepStarted) = "STEP_STARTED" (15, 14), attributable;
+    StepFinished(StepFinished) = "STEP_FINISHED" (16, 15), attributable;
+    ReasoningStart(ReasoningStart) = "REASONING_START" (25, 24), attributable;
+    ReasoningMessageStart(ReasoningMessageStart) = "REASONING_MESSAGE_START" (26, 25), attributable;
+    ReasoningMessageContent(ReasoningMessageContent) = "REASONING_MESSAGE_CONTENT" (27, 26), attributable;
+    ReasoningMessageEnd(ReasoningMessageEnd) = "REASONING_MESSAGE_END" (28, 27), attributable;
+    ReasoningMessageChunk(ReasoningMessageChunk) = "REASONING_MESSAGE_CHUNK" (29, 28), attributable;
+    ReasoningEnd(ReasoningEnd) = "REASONING_END" (30, 29), attributable;
+    ReasoningEncryptedValue(ReasoningEncryptedValue) = "REASONING_ENCRYPTED_VALUE" (31, 30), attributable;
+    SubagentStarted(Box<SubagentStarted>) = "SUBAGENT_STARTED" (19, 16), run_scoped;
+    SubagentFinished(Box<SubagentFinished>) = "SUBAGENT_FINISHED" (20, 17), run_scoped;
+    SubagentError(SubagentError) = "SUBAGENT_ERROR" (21, 18), run_scoped;
 }
 
 #[cfg(test)]

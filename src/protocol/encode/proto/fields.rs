@@ -2,287 +2,159 @@
 
 use super::{payload, writer::Writer};
 use crate::protocol::{
-    Event, JsonPatch, PatchKind, TokenUsage,
-    event::{EncryptedValueSubtype, RunOutcome, SubagentOutcome, TextMessageRole},
+    Event, PatchKind, PatchOperation, Role, TokenUsage,
+    event::{
+        EncryptedValueSubtype, ReasoningEnd, ReasoningMessageEnd, ReasoningStart, RunOutcome, StepFinished,
+        StepStarted, SubagentOutcome,
+    },
 };
 
 /// Writes the fields of an event. A new event needs an arm in the function of its family.
-pub(super) fn fields(event: &Event, w: &mut Writer<'_>) {
-    text_fields(event, event.subagent_run_id().map(AsRef::as_ref), w);
-}
-
-fn text_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
+pub(super) fn fields<'w>(event: &Event, w: &'w mut Writer) -> &'w mut Writer {
+    let subagent = &event.subagent_run_id();
     match event {
         Event::TextMessageStart(e) => {
-            w.text(2, &e.message_id);
-            w.optional_text(3, e.role.map(role));
-            w.optional_text(4, e.name.as_deref());
-            w.optional_text(5, subagent);
+            let role = e.role.map(|role| Role::from(role).as_str());
+            w.text(2, &e.message_id).optional_text(3, &role).optional_text(4, &e.name).optional_text(5, subagent)
         }
-        Event::TextMessageContent(e) => {
-            w.text(2, &e.message_id);
-            w.text(3, &e.delta);
-            w.optional_text(4, subagent);
-        }
-        Event::TextMessageEnd(e) => {
-            w.text(2, &e.message_id);
-            w.optional_text(3, subagent);
-        }
+        Event::TextMessageContent(e) => w.text(2, &e.message_id).text(3, &e.delta).optional_text(4, subagent),
+        Event::TextMessageEnd(e) => w.text(2, &e.message_id).optional_text(3, subagent),
         Event::TextMessageChunk(e) => {
-            w.optional_text(2, e.message_id.as_deref());
-            w.optional_text(3, e.role.map(role));
-            w.optional_text(4, e.delta.as_deref());
-            w.optional_text(5, e.name.as_deref());
-            w.optional_text(6, subagent);
+            let role = e.role.map(|role| Role::from(role).as_str());
+            w.optional_text(2, &e.message_id).optional_text(3, &role).optional_text(4, &e.delta);
+            w.optional_text(5, &e.name).optional_text(6, subagent)
         }
-        _ => tool_fields(event, subagent, w),
-    }
-}
-
-fn tool_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
-    match event {
         Event::ToolCallStart(e) => {
-            w.text(2, &e.tool_call_id);
-            w.text(3, &e.tool_call_name);
-            w.optional_text(4, e.parent_message_id.as_deref());
-            w.optional_text(5, subagent);
+            w.text(2, &e.tool_call_id).text(3, &e.tool_call_name);
+            w.optional_text(4, &e.parent_message_id).optional_text(5, subagent)
         }
-        Event::ToolCallArgs(e) => {
-            w.text(2, &e.tool_call_id);
-            w.text(3, &e.delta);
-            w.optional_text(4, subagent);
-        }
-        Event::ToolCallEnd(e) => {
-            w.text(2, &e.tool_call_id);
-            w.optional_text(3, subagent);
-        }
+        Event::ToolCallArgs(e) => w.text(2, &e.tool_call_id).text(3, &e.delta).optional_text(4, subagent),
+        Event::ToolCallEnd(e) => w.text(2, &e.tool_call_id).optional_text(3, subagent),
         Event::ToolCallChunk(e) => {
-            w.optional_text(2, e.tool_call_id.as_deref());
-            w.optional_text(3, e.tool_call_name.as_deref());
-            w.optional_text(4, e.parent_message_id.as_deref());
-            w.optional_text(5, e.delta.as_deref());
-            w.optional_text(6, subagent);
+            w.optional_text(2, &e.tool_call_id).optional_text(3, &e.tool_call_name);
+            w.optional_text(4, &e.parent_message_id).optional_text(5, &e.delta).optional_text(6, subagent)
         }
         Event::ToolCallResult(e) => {
-            w.optional_text(2, subagent);
-            w.text(3, &e.message_id);
-            w.text(4, &e.tool_call_id);
-            payload::content(5, 7, &e.content, w, |w| w.optional_text(6, e.role.map(|_| "tool")));
+            w.optional_text(2, subagent).text(3, &e.message_id).text(4, &e.tool_call_id);
+            payload::content(5, 7, &e.content, w, |w| w.optional_text(6, &e.role.map(|_| "tool")))
         }
-        _ => state_fields(event, subagent, w),
+        _ => state_fields(event, w),
     }
 }
 
-fn state_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
+fn state_fields<'w>(event: &Event, w: &'w mut Writer) -> &'w mut Writer {
+    let subagent = &event.subagent_run_id();
     match event {
-        Event::StateSnapshot(e) => {
-            w.message(2, |w| w.value(&e.snapshot));
-            w.optional_text(3, subagent);
-        }
-        Event::StateDelta(e) => {
-            patch(2, &e.delta, w);
-            w.optional_text(3, subagent);
-        }
-        Event::MessagesSnapshot(e) => {
-            e.messages.iter().for_each(|message| w.message(2, |w| payload::message(message, w)));
-        }
+        Event::StateSnapshot(e) => w.value(2, &e.snapshot).optional_text(3, subagent),
+        Event::StateDelta(e) => w.messages(2, &e.delta, operation).optional_text(3, subagent),
+        Event::MessagesSnapshot(e) => w.messages(2, &e.messages, payload::message),
         Event::ActivitySnapshot(e) => {
-            w.optional_text(2, subagent);
-            w.text(3, &e.message_id);
-            w.text(4, &e.activity_type);
-            w.message(5, |w| w.object(&e.content));
-            w.optional_flag(6, e.replace);
+            w.optional_text(2, subagent).text(3, &e.message_id).text(4, &e.activity_type);
+            w.object(5, Some(&e.content)).optional_flag(6, e.replace)
         }
         Event::ActivityDelta(e) => {
-            w.optional_text(2, subagent);
-            w.text(3, &e.message_id);
-            w.text(4, &e.activity_type);
-            patch(5, &e.patch, w);
+            w.optional_text(2, subagent).text(3, &e.message_id).text(4, &e.activity_type);
+            w.messages(5, &e.patch, operation)
         }
-        _ => run_fields(event, subagent, w),
+        _ => run_fields(event, w),
     }
 }
 
-fn run_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
+fn run_fields<'w>(event: &Event, w: &'w mut Writer) -> &'w mut Writer {
+    let subagent = &event.subagent_run_id();
     match event {
         Event::RunStarted(e) => {
-            w.text(2, &e.thread_id);
-            w.text(3, &e.run_id);
-            w.optional_text(4, e.parent_run_id.as_deref());
-            if let Some(input) = &e.input {
-                w.message(5, |w| payload::input(input, w));
-            }
-            w.optional_text(6, e.protocol_version.as_deref());
+            w.text(2, &e.thread_id).text(3, &e.run_id).optional_text(4, &e.parent_run_id);
+            w.messages(5, &e.input, |input, w| payload::input(input, w)).optional_text(6, &e.protocol_version)
         }
         Event::RunFinished(e) => {
-            w.text(2, &e.thread_id);
-            w.text(3, &e.run_id);
-            w.optional_value(4, e.result.as_ref());
-            let (mut interrupts, mut pending) = (&[][..], &[][..]);
-            match &e.outcome {
-                None => {}
-                Some(RunOutcome::Success { pending_tool_call_ids }) => {
-                    w.text(5, "success");
-                    pending = pending_tool_call_ids;
-                }
-                Some(RunOutcome::Interrupt { interrupts: asked }) => {
-                    w.text(5, "interrupt");
-                    interrupts = asked;
-                }
-                Some(RunOutcome::Cancelled) => w.text(5, "cancelled"),
-            }
-            interrupts.iter().for_each(|interrupt| w.message(6, |w| payload::interrupt(interrupt, w)));
-            usage(7, &e.usage, w);
-            pending.iter().for_each(|id| w.repeated_text(8, id));
+            let (outcome, interrupts, pending): (_, &[_], &[_]) = match &e.outcome {
+                None => (None, &[], &[]),
+                Some(RunOutcome::Success { pending_tool_call_ids }) => (Some("success"), &[], pending_tool_call_ids),
+                Some(RunOutcome::Interrupt { interrupts }) => (Some("interrupt"), interrupts, &[]),
+                Some(RunOutcome::Cancelled) => (Some("cancelled"), &[], &[]),
+            };
+            w.text(2, &e.thread_id).text(3, &e.run_id).optional_value(4, e.result.as_ref()).optional_text(5, &outcome);
+            w.messages(6, interrupts, payload::interrupt).messages(7, &e.usage, usage).texts(8, pending)
         }
-        Event::RunError(e) => {
-            w.optional_text(2, e.code.as_deref());
-            w.text(3, &e.message);
-            usage(4, &e.usage, w);
+        Event::RunError(e) => w.optional_text(2, &e.code).text(3, &e.message).messages(4, &e.usage, usage),
+        Event::StepStarted(StepStarted { step_name, .. }) | Event::StepFinished(StepFinished { step_name, .. }) => {
+            w.text(2, step_name).optional_text(3, subagent)
         }
-        Event::StepStarted(e) => {
-            w.text(2, &e.step_name);
-            w.optional_text(3, subagent);
-        }
-        Event::StepFinished(e) => {
-            w.text(2, &e.step_name);
-            w.optional_text(3, subagent);
-        }
-        Event::Raw(e) => {
-            w.message(2, |w| w.value(&e.event));
-            w.optional_text(3, e.source.as_deref());
-            w.optional_text(4, subagent);
-        }
-        Event::Custom(e) => {
-            w.text(2, &e.name);
-            w.message(3, |w| w.value(&e.value));
-            w.optional_text(4, subagent);
-        }
-        _ => reasoning_fields(event, subagent, w),
-    }
-}
-
-fn reasoning_fields(event: &Event, subagent: Option<&str>, w: &mut Writer<'_>) {
-    match event {
-        Event::ReasoningStart(e) => {
-            w.optional_text(2, subagent);
-            w.text(3, &e.message_id);
-        }
-        Event::ReasoningMessageStart(e) => {
-            w.optional_text(2, subagent);
-            w.text(3, &e.message_id);
-            w.text(4, "reasoning");
-        }
-        Event::ReasoningMessageContent(e) => {
-            w.optional_text(2, subagent);
-            w.text(3, &e.message_id);
-            w.text(4, &e.delta);
-        }
-        Event::ReasoningMessageEnd(e) => {
-            w.optional_text(2, subagent);
-            w.text(3, &e.message_id);
-        }
-        Event::ReasoningMessageChunk(e) => {
-            w.optional_text(2, subagent);
-            w.optional_text(3, e.message_id.as_deref());
-            w.optional_text(4, e.delta.as_deref());
-        }
-        Event::ReasoningEnd(e) => {
-            w.optional_text(2, subagent);
-            w.text(3, &e.message_id);
-        }
-        Event::ReasoningEncryptedValue(e) => {
-            w.optional_text(2, subagent);
-            w.text(
-                3,
-                match e.subtype {
-                    EncryptedValueSubtype::ToolCall => "tool-call",
-                    EncryptedValueSubtype::Message => "message",
-                },
-            );
-            w.text(4, &e.entity_id);
-            w.text(5, &e.encrypted_value);
-            w.optional_text(6, e.encrypted_value_type.as_deref());
-        }
-        _ => subagent_fields(event, w),
-    }
-}
-
-fn subagent_fields(event: &Event, w: &mut Writer<'_>) {
-    match event {
+        Event::Raw(e) => w.value(2, &e.event).optional_text(3, &e.source).optional_text(4, subagent),
+        Event::Custom(e) => w.text(2, &e.name).value(3, &e.value).optional_text(4, subagent),
         Event::SubagentStarted(e) => {
-            w.text(2, &e.subagent_run_id);
-            w.text(3, &e.name);
-            w.optional_text(4, e.description.as_deref());
-            w.optional_text(5, e.parent_subagent_run_id.as_deref());
-            w.optional_text(6, e.parent_tool_call_id.as_deref());
-            w.optional_text(7, e.parent_message_id.as_deref());
+            w.text(2, &e.subagent_run_id).text(3, &e.name).optional_text(4, &e.description);
+            w.optional_text(5, &e.parent_subagent_run_id).optional_text(6, &e.parent_tool_call_id);
+            w.optional_text(7, &e.parent_message_id)
         }
         Event::SubagentFinished(e) => {
-            w.text(2, &e.subagent_run_id);
-            w.optional_value(3, e.result.as_ref());
-            match &e.outcome {
-                None => {}
-                Some(SubagentOutcome::Success) => w.text(4, "success"),
-                Some(SubagentOutcome::Suspended { interrupt_ids }) => {
-                    w.text(4, "suspended");
-                    interrupt_ids.iter().for_each(|id| w.repeated_text(5, id));
-                }
-            }
+            let (outcome, interrupts): (_, &[_]) = match &e.outcome {
+                None => (None, &[]),
+                Some(SubagentOutcome::Success) => (Some("success"), &[]),
+                Some(SubagentOutcome::Suspended { interrupt_ids }) => (Some("suspended"), interrupt_ids),
+            };
+            w.text(2, &e.subagent_run_id).optional_value(3, e.result.as_ref());
+            w.optional_text(4, &outcome).texts(5, interrupts)
         }
-        Event::SubagentError(e) => {
-            w.text(2, &e.subagent_run_id);
-            w.text(3, &e.message);
-            w.optional_text(4, e.code.as_deref());
-        }
-        _ => {}
+        Event::SubagentError(e) => w.text(2, &e.subagent_run_id).text(3, &e.message).optional_text(4, &e.code),
+        _ => reasoning_fields(event, w.optional_text(2, subagent)),
     }
 }
 
-fn role(role: TextMessageRole) -> &'static str {
-    crate::protocol::Role::from(role).as_str()
+/// All these events have the subagent first.
+fn reasoning_fields<'w>(event: &Event, w: &'w mut Writer) -> &'w mut Writer {
+    match event {
+        Event::ReasoningStart(ReasoningStart { message_id, .. })
+        | Event::ReasoningMessageEnd(ReasoningMessageEnd { message_id, .. })
+        | Event::ReasoningEnd(ReasoningEnd { message_id, .. }) => w.text(3, message_id),
+        Event::ReasoningMessageStart(e) => w.text(3, &e.message_id).text(4, "reasoning"),
+        Event::ReasoningMessageContent(e) => w.text(3, &e.message_id).text(4, &e.delta),
+        Event::ReasoningMessageChunk(e) => w.optional_text(3, &e.message_id).optional_text(4, &e.delta),
+        Event::ReasoningEncryptedValue(e) => {
+            let subtype = match e.subtype {
+                EncryptedValueSubtype::ToolCall => "tool-call",
+                EncryptedValueSubtype::Message => "message",
+            };
+            w.text(3, subtype).text(4, &e.entity_id).text(5, &e.encrypted_value);
+            w.optional_text(6, &e.encrypted_value_type)
+        }
+        _ => w,
+    }
 }
 
 /// Every operation has fields for `from` and `value`, also for leftover ones. Members with other names have no field.
-fn patch(field: u32, patch: &JsonPatch, w: &mut Writer<'_>) {
-    for operation in patch {
-        let leftover = |name: &str| operation.others.as_ref().and_then(|others| others.get(name));
-        let (path, from) = operation.pointers();
-        let (number, value) = match &operation.kind {
-            PatchKind::Add { value, .. } => (0, Some(value)),
-            PatchKind::Remove { .. } => (1, None),
-            PatchKind::Replace { value, .. } => (2, Some(value)),
-            PatchKind::Move { .. } => (3, None),
-            PatchKind::Copy { .. } => (4, None),
-            PatchKind::Test { value, .. } => (5, Some(value)),
-        };
-        w.message(field, |w| {
-            w.number(1, number);
-            w.text(2, path);
-            w.optional_text(3, from.or_else(|| leftover("from").and_then(|from| from.as_str())));
-            if let Some(value) = value.or_else(|| leftover("value")) {
-                w.message(4, |w| w.value(value));
-            }
-        });
+fn operation<'w>(operation: &PatchOperation, w: &'w mut Writer) -> &'w mut Writer {
+    let leftover = |name: &str| operation.others.as_ref().and_then(|others| others.get(name));
+    let (path, from) = operation.pointers();
+    let (number, value) = match &operation.kind {
+        PatchKind::Add { value, .. } => (0, Some(value)),
+        PatchKind::Remove { .. } => (1, None),
+        PatchKind::Replace { value, .. } => (2, Some(value)),
+        PatchKind::Move { .. } => (3, None),
+        PatchKind::Copy { .. } => (4, None),
+        PatchKind::Test { value, .. } => (5, Some(value)),
+    };
+    let from = from.or_else(|| leftover("from").and_then(|from| from.as_str()));
+    w.number(1, number).text(2, path).optional_text(3, &from);
+    match value.or_else(|| leftover("value")) {
+        Some(value) => w.value(4, value),
+        None => w,
     }
 }
 
-fn usage(field: u32, usage: &[TokenUsage], w: &mut Writer<'_>) {
-    for entry in usage {
-        w.message(field, |w| {
-            w.optional_text(1, entry.provider.as_deref());
-            w.optional_text(2, entry.model.as_deref());
-            let counts = [
-                entry.input_tokens,
-                entry.output_tokens,
-                entry.total_tokens,
-                entry.reasoning_tokens,
-                entry.cached_input_tokens,
-                entry.cache_write_input_tokens,
-            ];
-            for (field, count) in (3..).zip(counts) {
-                w.optional_integer(field, count.map(|count| i64::try_from(count).unwrap_or(i64::MAX)));
-            }
-        });
+fn usage<'w>(usage: &TokenUsage, w: &'w mut Writer) -> &'w mut Writer {
+    w.optional_text(1, &usage.provider).optional_text(2, &usage.model);
+    let counts = [
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.total_tokens,
+        usage.reasoning_tokens,
+        usage.cached_input_tokens,
+        usage.cache_write_input_tokens,
+    ];
+    for (field, count) in (3..).zip(counts) {
+        w.optional_integer(field, count.map(|count| i64::try_from(count).unwrap_or(i64::MAX)));
     }
+    w
 }

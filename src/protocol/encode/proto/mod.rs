@@ -23,7 +23,9 @@ impl Proto {
     pub fn event(&mut self, event: &Event, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
-        encode(&self.version.event(event), &mut Writer::new(out));
+        let mut writer = Writer { out: std::mem::take(out) };
+        encode(&self.version.event(event), &mut writer);
+        *out = writer.out;
         match u32::try_from(out.len() - start - 4) {
             Ok(length) => out[start..start + 4].copy_from_slice(&length.to_be_bytes()),
             Err(_) => {
@@ -37,60 +39,16 @@ impl Proto {
     }
 }
 
-/// Returns the field number of an event in the envelope, and its number in the type enumeration.
-fn numbers(event_type: EventType) -> (u32, u64) {
-    match event_type {
-        EventType::TextMessageStart => (1, 0),
-        EventType::TextMessageContent => (2, 1),
-        EventType::TextMessageEnd => (3, 2),
-        EventType::ToolCallStart => (4, 3),
-        EventType::ToolCallArgs => (5, 4),
-        EventType::ToolCallEnd => (6, 5),
-        EventType::StateSnapshot => (7, 6),
-        EventType::StateDelta => (8, 7),
-        EventType::MessagesSnapshot => (9, 8),
-        EventType::Raw => (10, 9),
-        EventType::Custom => (11, 10),
-        EventType::RunStarted => (12, 11),
-        EventType::RunFinished => (13, 12),
-        EventType::RunError => (14, 13),
-        EventType::StepStarted => (15, 14),
-        EventType::StepFinished => (16, 15),
-        EventType::TextMessageChunk => (17, 19),
-        EventType::ToolCallChunk => (18, 20),
-        EventType::SubagentStarted => (19, 16),
-        EventType::SubagentFinished => (20, 17),
-        EventType::SubagentError => (21, 18),
-        EventType::ToolCallResult => (22, 21),
-        EventType::ActivitySnapshot => (23, 22),
-        EventType::ActivityDelta => (24, 23),
-        EventType::ReasoningStart => (25, 24),
-        EventType::ReasoningMessageStart => (26, 25),
-        EventType::ReasoningMessageContent => (27, 26),
-        EventType::ReasoningMessageEnd => (28, 27),
-        EventType::ReasoningMessageChunk => (29, 28),
-        EventType::ReasoningEnd => (30, 29),
-        EventType::ReasoningEncryptedValue => (31, 30),
-    }
-}
-
-fn encode(event: &Event, w: &mut Writer<'_>) {
+fn encode(event: &Event, w: &mut Writer) {
     let event_type = event.event_type();
-    w.message(numbers(event_type).0, |w| {
-        w.message(1, |w| base_fields(event_type, event.base(), w));
-        fields(event, w);
+    w.message(event_type.proto_numbers().0, |w| {
+        fields(event, w.message(1, |w| base_fields(event_type, event.base(), w)))
     });
 }
 
-fn base_fields(event_type: EventType, base: &BaseEvent, w: &mut Writer<'_>) {
-    w.number(1, numbers(event_type).1);
-    w.optional_integer(2, base.timestamp());
-    if let Some(raw) = base.raw_event() {
-        w.message(3, |w| w.value(raw));
-    }
-    if let Some(metadata) = base.metadata() {
-        w.message(4, |w| w.object(metadata));
-    }
+fn base_fields<'w>(event_type: EventType, base: &BaseEvent, w: &'w mut Writer) -> &'w mut Writer {
+    w.number(1, event_type.proto_numbers().1).optional_integer(2, base.timestamp());
+    w.optional_value(3, base.raw_event()).object(4, base.metadata())
 }
 
 /// `tests/js/protobuf.test.mjs` compares with an encoder of AG-UI 1.0. These are the fields that 1.1 adds.
