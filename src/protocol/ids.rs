@@ -3,13 +3,14 @@
 
 use std::{borrow::Borrow, fmt, ops::Deref, sync::Arc};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident $(, random $prefix:literal)?) => {
         $(#[$doc])*
-        #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+        #[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+        #[serde(transparent)]
         #[schema(value_type = String)]
         pub struct $name(Arc<str>);
 
@@ -94,28 +95,6 @@ macro_rules! identifier {
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 fmt::Debug::fmt(&*self.0, f)
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.0)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl de::Visitor<'_> for Text {
-                    type Value = $name;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str("a string")
-                    }
-                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
-                        Ok($name(text.into()))
-                    }
-                }
-                deserializer.deserialize_str(Text)
             }
         }
     };

@@ -10,7 +10,7 @@ use super::{JsonObject, Message, Messages, Metadata, ResumeEntry, RunId, ThreadI
 pub(crate) const DEEP_THINKING: &str = "enableDeepThinking";
 
 /// A request to run an agent. Read it from untrusted bytes with [`decode`](super::decode::decode).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(description = "A request to run an agent.")]
 pub struct RunAgentInput {
@@ -47,18 +47,7 @@ pub struct RunAgentInput {
 impl RunAgentInput {
     /// Creates an input with identifiers and messages alone.
     pub fn new(thread_id: impl Into<ThreadId>, run_id: impl Into<RunId>, messages: impl Into<Messages>) -> Self {
-        Self {
-            thread_id: thread_id.into(),
-            run_id: run_id.into(),
-            protocol_version: None,
-            parent_run_id: None,
-            state: None,
-            messages: messages.into(),
-            tools: Vec::new(),
-            context: Vec::new(),
-            forwarded_props: None,
-            resume: Vec::new(),
-        }
+        Self { thread_id: thread_id.into(), run_id: run_id.into(), messages: messages.into(), ..Self::default() }
     }
 
     /// Returns the state that the run starts from, by default the empty object.

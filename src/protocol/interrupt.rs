@@ -35,16 +35,7 @@ wire_struct! {
 impl Interrupt {
     /// Creates an interrupt with a random id.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self {
-            id: InterruptId::random(),
-            reason: reason.into(),
-            message: None,
-            tool_call_id: None,
-            response_schema: None,
-            expires_at: None,
-            metadata: None,
-            subagent_run_id: None,
-        }
+        Self::bare(InterruptId::random(), reason)
     }
 }
 

@@ -38,20 +38,6 @@ impl Role {
             Self::Reasoning => "reasoning",
         }
     }
-
-    /// Returns the role of this name in JSON, if this version of the protocol has it.
-    pub fn from_wire(text: &str) -> Option<Self> {
-        Some(match text {
-            "developer" => Self::Developer,
-            "system" => Self::System,
-            "assistant" => Self::Assistant,
-            "user" => Self::User,
-            "tool" => Self::Tool,
-            "activity" => Self::Activity,
-            "reasoning" => Self::Reasoning,
-            _ => return None,
-        })
-    }
 }
 
 /// Any message of a conversation.
@@ -74,16 +60,22 @@ pub enum Message {
     Reasoning(#[schema(inline)] ReasoningMessage),
 }
 
-/// Evaluates an expression with the message of a [`Message`], for members that all roles have.
+/// Evaluates an expression with the message of a [`Message`], for members that all roles have, or all but activities.
 macro_rules! of_any_role {
     ($message:expr, $of_role:ident => $result:expr) => {
+        of_any_role!($message, $of_role => $result, activity => $result)
+    };
+    ($message:expr, $of_role:ident => $result:expr, activity => $of_activity:expr) => {
         match $message {
             Message::Developer($of_role) => $result,
             Message::System($of_role) => $result,
             Message::Assistant($of_role) => $result,
             Message::User($of_role) => $result,
             Message::Tool($of_role) => $result,
-            Message::Activity($of_role) => $result,
+            Message::Activity($of_role) => {
+                let _ = $of_role;
+                $of_activity
+            }
             Message::Reasoning($of_role) => $result,
         }
     };
@@ -164,30 +156,15 @@ impl Message {
 
     /// Returns the provider's encrypted value and its type. Activity messages cannot have them.
     pub fn encrypted_value(&self) -> (Option<&str>, Option<&str>) {
-        let (value, value_type) = match self {
-            Self::Developer(m) => (&m.encrypted_value, &m.encrypted_value_type),
-            Self::System(m) => (&m.encrypted_value, &m.encrypted_value_type),
-            Self::Assistant(m) => (&m.encrypted_value, &m.encrypted_value_type),
-            Self::User(m) => (&m.encrypted_value, &m.encrypted_value_type),
-            Self::Tool(m) => (&m.encrypted_value, &m.encrypted_value_type),
-            Self::Reasoning(m) => (&m.encrypted_value, &m.encrypted_value_type),
-            Self::Activity(_) => return (None, None),
-        };
-        (value.as_deref(), value_type.as_deref())
+        of_any_role!(
+            self, m => (m.encrypted_value.as_deref(), m.encrypted_value_type.as_deref()), activity => (None, None)
+        )
     }
 
     /// Returns the provider's encrypted value and its type for changing them; `None` for activity messages, which cannot
     /// have one.
     pub fn encrypted_value_mut(&mut self) -> Option<(&mut Option<String>, &mut Option<String>)> {
-        match self {
-            Self::Developer(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
-            Self::System(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
-            Self::Assistant(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
-            Self::User(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
-            Self::Tool(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
-            Self::Reasoning(m) => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)),
-            Self::Activity(_) => None,
-        }
+        of_any_role!(self, m => Some((&mut m.encrypted_value, &mut m.encrypted_value_type)), activity => None)
     }
 }
 
@@ -331,14 +308,8 @@ wire_struct! {
 impl ToolCall {
     /// Creates a function call. `arguments` is JSON text as the model wrote it.
     pub fn new(id: impl Into<ToolCallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self {
-            id: id.into(),
-            kind: ToolCallKind::Function,
-            function: FunctionCall { name: name.into(), arguments: arguments.into() },
-            encrypted_value: None,
-            encrypted_value_type: None,
-            metadata: None,
-        }
+        let function = FunctionCall { name: name.into(), arguments: arguments.into() };
+        Self::bare(id, ToolCallKind::Function, function)
     }
 }
 

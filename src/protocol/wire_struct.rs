@@ -1,10 +1,10 @@
 //! The macro that defines a struct of the protocol, and its constructor.
 
 /// Defines a struct from its required members, its `optional` ones, which are left out of JSON when absent, and
-/// `defaulted` ones with attributes of their own. `new` takes the required members. A struct that is `without_new` has no
-/// constructor, or writes its own.
+/// `defaulted` ones with attributes of their own. `new` takes the required members. A struct that is `without_new` can
+/// write its own from `bare`, which is private.
 macro_rules! wire_struct {
-    (@struct $(#[$meta:meta])* $name:ident {
+    (@define [$($constructor:tt)*] $(#[$meta:meta])* $name:ident {
         $($(#[$required_meta:meta])* $required:ident: $required_type:ty,)*
     } $(optional {
         $($(#[$optional_meta:meta])* $optional:ident: $optional_type:ty,)*
@@ -23,17 +23,9 @@ macro_rules! wire_struct {
             )*)?
             $($($(#[$defaulted_meta])* pub $defaulted: $defaulted_type,)*)?
         }
-    };
-    (@new $(#[$meta:meta])* $name:ident {
-        $($(#[$required_meta:meta])* $required:ident: $required_type:ty,)*
-    } $(optional {
-        $($(#[$optional_meta:meta])* $optional:ident: $optional_type:ty,)*
-    })? $(defaulted {
-        $($(#[$defaulted_meta:meta])* $defaulted:ident: $defaulted_type:ty,)*
-    })?) => {
+
         impl $name {
-            /// Creates it with its required members alone.
-            pub fn new($($required: impl Into<$required_type>),*) -> Self {
+            $($constructor)*($($required: impl Into<$required_type>),*) -> Self {
                 Self {
                     $($required: $required.into(),)*
                     $($($optional: None,)*)?
@@ -43,11 +35,13 @@ macro_rules! wire_struct {
         }
     };
     (without_new $($definition:tt)*) => {
-        $crate::protocol::wire_struct::wire_struct!(@struct $($definition)*);
+        $crate::protocol::wire_struct::wire_struct!(@define [#[allow(dead_code)] fn bare] $($definition)*);
     };
     ($($definition:tt)*) => {
-        $crate::protocol::wire_struct::wire_struct!(@struct $($definition)*);
-        $crate::protocol::wire_struct::wire_struct!(@new $($definition)*);
+        $crate::protocol::wire_struct::wire_struct!(@define [
+            /// Creates it with its required members alone.
+            pub fn new
+        ] $($definition)*);
     };
 }
 pub(super) use wire_struct;

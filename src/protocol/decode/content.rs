@@ -1,13 +1,17 @@
 //! Message content: text, or a list of parts.
 
-use serde::de::{Error, MapAccess, SeqAccess};
+use serde::{
+    Deserialize,
+    de::{Error, MapAccess, SeqAccess},
+};
 use serde_json::json;
 
 use super::{
+    diagnostics::Ignored,
     object::{Members, read_object},
     path::JsonPath,
     tagged::Tagged,
-    value::{FromJson, read_items},
+    value::{FromJson, from_name, read_items},
 };
 use crate::protocol::{ContentPart, MediaPart, MessageContent, PartSource, TextPart};
 
@@ -35,6 +39,7 @@ pub(super) enum PartKind {
 
 impl Tagged for ContentPart {
     const TAG: &'static str = "type";
+    const IGNORED: fn(&mut Ignored) -> &mut usize = |ignored| &mut ignored.parts;
     type Kind = PartKind;
 
     fn kind(tag: &str) -> Option<PartKind> {
@@ -76,10 +81,6 @@ impl Tagged for ContentPart {
         };
         Ok(Some(part))
     }
-
-    fn note_ignored(path: JsonPath<'_>, tag: &str) {
-        path.diagnostics.ignore_part(path, tag);
-    }
 }
 
 struct BinaryPart {
@@ -112,7 +113,8 @@ impl BinaryPart {
     }
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum SourceKind {
     Data,
     Url,
@@ -121,15 +123,11 @@ pub(super) enum SourceKind {
 
 impl Tagged for PartSource {
     const TAG: &'static str = "type";
+    const IGNORED: fn(&mut Ignored) -> &mut usize = |ignored| &mut ignored.parts;
     type Kind = SourceKind;
 
     fn kind(tag: &str) -> Option<SourceKind> {
-        Some(match tag {
-            "data" => SourceKind::Data,
-            "url" => SourceKind::Url,
-            "file" => SourceKind::File,
-            _ => return None,
-        })
+        from_name(tag)
     }
 
     fn read<'de, A: MapAccess<'de>>(kind: SourceKind, members: Members<'_, 'de, A>) -> Result<Option<Self>, A::Error> {
@@ -148,9 +146,5 @@ impl Tagged for PartSource {
                 optional mime_type = "mimeType",
             }),
         }))
-    }
-
-    fn note_ignored(path: JsonPath<'_>, tag: &str) {
-        path.diagnostics.ignore_part(path, tag);
     }
 }

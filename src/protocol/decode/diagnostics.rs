@@ -108,16 +108,17 @@ impl Diagnostics {
         });
     }
 
-    pub(super) fn ignore_message(&self, path: impl fmt::Display, role: &str) {
+    /// Counts an object whose kind, the value of the member `tag`, is unknown.
+    pub(super) fn ignore_item(
+        &self,
+        count: fn(&mut Ignored) -> &mut usize,
+        path: impl fmt::Display,
+        tag: &str,
+        kind: &str,
+    ) {
         let mut ignored = self.ignored.borrow_mut();
-        ignored.messages += 1;
-        ignored.add_example(|| format!("{path} of role {}", quote(role)));
-    }
-
-    pub(super) fn ignore_part(&self, path: impl fmt::Display, r#type: &str) {
-        let mut ignored = self.ignored.borrow_mut();
-        ignored.parts += 1;
-        ignored.add_example(|| format!("{path} of type {}", quote(r#type)));
+        *count(&mut ignored) += 1;
+        ignored.add_example(|| format!("{path} of {tag} {}", quote(kind)));
     }
 
     pub(super) fn into_error(self) -> Option<DecodeError> {

@@ -3,10 +3,11 @@
 use serde::de::{MapAccess, SeqAccess};
 
 use super::{
+    diagnostics::Ignored,
     object::{Members, objects, read_object},
     path::JsonPath,
     tagged::Tagged,
-    value::{FromJson, read_items},
+    value::{FromJson, from_name, read_items},
 };
 use crate::protocol::{
     ActivityMessage, AssistantMessage, DeveloperMessage, FunctionCall, Message, Messages, ReasoningMessage, Role,
@@ -24,83 +25,67 @@ impl<'de> FromJson<'de> for Messages {
     }
 }
 
+/// Reads a message as [`read_object`] does, with an id first and the members of all messages last. All but activities can
+/// have an encrypted value.
+macro_rules! read_message {
+    (not_encrypted $members:ident => $object:ident { $($own:tt)* }) => {
+        read_object!($members => $object {
+            required id = "id",
+            $($own)*
+            optional metadata = "metadata",
+            optional subagent_run_id = "subagentRunId",
+        })
+    };
+    ($members:ident => $object:ident { $($own:tt)* }) => {
+        read_message!(not_encrypted $members => $object {
+            $($own)*
+            optional encrypted_value = "encryptedValue",
+            optional encrypted_value_type = "encryptedValueType",
+        })
+    };
+}
+
 impl Tagged for Message {
     const TAG: &'static str = "role";
+    const IGNORED: fn(&mut Ignored) -> &mut usize = |ignored| &mut ignored.messages;
     type Kind = Role;
 
     fn kind(tag: &str) -> Option<Role> {
-        Role::from_wire(tag)
+        from_name(tag)
     }
 
     fn read<'de, A: MapAccess<'de>>(role: Role, members: Members<'_, 'de, A>) -> Result<Option<Self>, A::Error> {
         Ok(Some(match role {
-            Role::Developer => Self::Developer(read_object!(members => DeveloperMessage {
-                required id = "id",
+            Role::Developer => Self::Developer(read_message!(members => DeveloperMessage {
                 required content = "content",
                 optional name = "name",
-                optional encrypted_value = "encryptedValue",
-                optional encrypted_value_type = "encryptedValueType",
-                optional metadata = "metadata",
-                optional subagent_run_id = "subagentRunId",
             })),
-            Role::System => Self::System(read_object!(members => SystemMessage {
-                required id = "id",
+            Role::System => Self::System(read_message!(members => SystemMessage {
                 required content = "content",
                 optional name = "name",
-                optional encrypted_value = "encryptedValue",
-                optional encrypted_value_type = "encryptedValueType",
-                optional metadata = "metadata",
-                optional subagent_run_id = "subagentRunId",
             })),
-            Role::Assistant => Self::Assistant(read_object!(members => AssistantMessage {
-                required id = "id",
+            Role::Assistant => Self::Assistant(read_message!(members => AssistantMessage {
                 optional content = "content",
                 optional name = "name",
                 optional tool_calls = "toolCalls",
-                optional encrypted_value = "encryptedValue",
-                optional encrypted_value_type = "encryptedValueType",
-                optional metadata = "metadata",
-                optional subagent_run_id = "subagentRunId",
             })),
-            Role::User => Self::User(read_object!(members => UserMessage {
-                required id = "id",
+            Role::User => Self::User(read_message!(members => UserMessage {
                 required content = "content",
                 optional name = "name",
-                optional encrypted_value = "encryptedValue",
-                optional encrypted_value_type = "encryptedValueType",
-                optional metadata = "metadata",
-                optional subagent_run_id = "subagentRunId",
             })),
-            Role::Tool => Self::Tool(read_object!(members => ToolMessage {
-                required id = "id",
+            Role::Tool => Self::Tool(read_message!(members => ToolMessage {
                 required content = "content",
                 required tool_call_id = "toolCallId",
                 optional error = "error",
-                optional encrypted_value = "encryptedValue",
-                optional encrypted_value_type = "encryptedValueType",
-                optional metadata = "metadata",
-                optional subagent_run_id = "subagentRunId",
             })),
-            Role::Activity => Self::Activity(read_object!(members => ActivityMessage {
-                required id = "id",
+            Role::Activity => Self::Activity(read_message!(not_encrypted members => ActivityMessage {
                 required activity_type = "activityType",
                 required content = "content",
-                optional metadata = "metadata",
-                optional subagent_run_id = "subagentRunId",
             })),
-            Role::Reasoning => Self::Reasoning(read_object!(members => ReasoningMessage {
-                required id = "id",
+            Role::Reasoning => Self::Reasoning(read_message!(members => ReasoningMessage {
                 required content = "content",
-                optional encrypted_value = "encryptedValue",
-                optional encrypted_value_type = "encryptedValueType",
-                optional metadata = "metadata",
-                optional subagent_run_id = "subagentRunId",
             })),
         }))
-    }
-
-    fn note_ignored(path: JsonPath<'_>, tag: &str) {
-        path.diagnostics.ignore_message(path, tag);
     }
 }
 

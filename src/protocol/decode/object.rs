@@ -1,6 +1,6 @@
 //! Objects whose members the protocol describes, read by [`read_object`]. Other members are ignored and noted.
 
-use std::{borrow::Cow, fmt, iter, option, vec};
+use std::{fmt, vec};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -54,26 +54,15 @@ macro_rules! objects {
 }
 pub(super) use objects;
 
-/// The value of a member that comes before the tag.
-pub(super) enum EarlyValue<'de> {
-    /// JSON that is read when the object's kind is known.
-    Json(&'de RawValue),
-    Text(Cow<'de, str>),
-    /// Anything but a string where a string is expected. It is an error if the object's kind is known.
-    NoText(&'static str),
-}
-
-pub(super) type EarlyMember<'de> = (Cow<'static, str>, EarlyValue<'de>);
-
-/// The first early member, which costs no allocation, and the others.
-pub(super) type EarlyMembers<'de> = iter::Chain<option::IntoIter<EarlyMember<'de>>, vec::IntoIter<EarlyMember<'de>>>;
+/// A member that comes before the tag. Its value is read when the object's kind is known.
+type EarlyMember<'de> = (String, &'de RawValue);
 
 pub(super) struct Members<'a, 'de, A> {
     pub(super) path: JsonPath<'a>,
     /// The member that named the object's kind. It is an error if it comes again.
     tag: Option<&'static str>,
-    early: EarlyMembers<'de>,
-    early_value: Option<EarlyValue<'de>>,
+    early: vec::IntoIter<EarlyMember<'de>>,
+    early_value: Option<&'de RawValue>,
     /// True if the current member is spelled `in_snake_case`.
     is_snake_case: bool,
     map: A,
@@ -81,18 +70,11 @@ pub(super) struct Members<'a, 'de, A> {
 
 impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
     pub(super) fn new(path: JsonPath<'a>, map: A) -> Self {
-        Self {
-            path,
-            tag: None,
-            early: None.into_iter().chain(Vec::new()),
-            early_value: None,
-            is_snake_case: false,
-            map,
-        }
+        Self { path, tag: None, early: Vec::new().into_iter(), early_value: None, is_snake_case: false, map }
     }
 
-    pub(super) fn after_tag(path: JsonPath<'a>, tag: &'static str, early: EarlyMembers<'de>, map: A) -> Self {
-        Self { path, tag: Some(tag), early, early_value: None, is_snake_case: false, map }
+    pub(super) fn after_tag(path: JsonPath<'a>, tag: &'static str, early: Vec<EarlyMember<'de>>, map: A) -> Self {
+        Self { tag: Some(tag), early: early.into_iter(), ..Self::new(path, map) }
     }
 
     /// Moves to the next member that is one of `described`, and returns the key beside its name. Names in snake case are
@@ -143,15 +125,12 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
     }
 
     fn value<T: FromJson<'de>>(&mut self, name: &'static str) -> Result<Option<T>, A::Error> {
-        let path = self.path.member(name);
-        let seed = ValueSeed::at(path);
+        let seed = ValueSeed::at(self.path.member(name));
         match self.early_value.take() {
             None => self.map.next_value_seed(seed),
-            Some(EarlyValue::Json(json)) => {
+            Some(json) => {
                 seed.deserialize(&mut serde_json::Deserializer::from_str(json.get())).map_err(A::Error::custom)
             }
-            Some(EarlyValue::Text(text)) => T::from_text(path, &text),
-            Some(EarlyValue::NoText(found)) => Err(path.unexpected(T::EXPECTED, found)),
         }
     }
 }

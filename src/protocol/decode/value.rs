@@ -3,7 +3,10 @@
 
 use std::{fmt, marker::PhantomData};
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor,
+    value::{Error as NameError, StrDeserializer},
+};
 use serde_json::{Map, Number, Value};
 
 use super::path::JsonPath;
@@ -30,10 +33,6 @@ pub(super) trait FromJson<'de>: Sized {
     }
     fn from_text<E: Error>(path: JsonPath<'_>, _: &str) -> Result<Option<Self>, E> {
         Err(path.unexpected(Self::EXPECTED, "a string"))
-    }
-    /// Reads a string that has no escapes, as a slice of the input.
-    fn from_borrowed_text<E: Error>(path: JsonPath<'_>, text: &'de str) -> Result<Option<Self>, E> {
-        Self::from_text(path, text)
     }
     fn from_list<A: SeqAccess<'de>>(path: JsonPath<'_>, _: A) -> Result<Option<Self>, A::Error> {
         Err(path.unexpected(Self::EXPECTED, "an array"))
@@ -85,9 +84,6 @@ impl<'de, T: FromJson<'de>> Visitor<'de> for ValueSeed<'_, T> {
     fn visit_str<E: Error>(self, text: &str) -> Result<Option<T>, E> {
         T::from_text(self.0, text)
     }
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Option<T>, E> {
-        T::from_borrowed_text(self.0, text)
-    }
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Option<T>, A::Error> {
         T::from_list(self.0, items)
     }
@@ -109,21 +105,24 @@ macro_rules! text_types {
 text_types! { String InterruptId MessageId RunId SubagentRunId ThreadId ToolCallId }
 
 macro_rules! text_enums {
-    ($($name:ident as $expected:literal { $($text:literal => $variant:ident,)* })*) => {$(
+    ($($name:ident: $expected:literal;)*) => {$(
         impl<'de> FromJson<'de> for $name {
             const EXPECTED: &'static str = "a string";
             fn from_text<E: Error>(path: JsonPath<'_>, text: &str) -> Result<Option<Self>, E> {
-                match text {
-                    $($text => Ok(Some(Self::$variant)),)*
-                    _ => Err(path.malformed(concat!("expected ", $expected))),
-                }
+                let variant = from_name(text).ok_or_else(|| path.malformed(concat!("expected ", $expected)))?;
+                Ok(Some(variant))
             }
         }
     )*};
 }
 text_enums! {
-    ResumeStatus as "\"resolved\" or \"cancelled\"" { "resolved" => Resolved, "cancelled" => Cancelled, }
-    ToolCallKind as "\"function\"" { "function" => Function, }
+    ResumeStatus: "\"resolved\" or \"cancelled\"";
+    ToolCallKind: "\"function\"";
+}
+
+/// Returns the variant that has this name in JSON.
+pub(super) fn from_name<'de, T: Deserialize<'de>>(name: &'de str) -> Option<T> {
+    T::deserialize(StrDeserializer::<NameError>::new(name)).ok()
 }
 
 impl<'de, T: FromJson<'de>> FromJson<'de> for Vec<T> {

@@ -1,13 +1,14 @@
 //! The fields that every event has, and the macro that adds them to the event structs.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::protocol::{JsonObject, Metadata, is_absent};
 
 /// The optional fields of every event. Boxed, because few events have any of them and events are moved often.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
 pub struct BaseEvent(Option<Box<BaseFields>>);
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -63,15 +64,6 @@ impl BaseEvent {
         let mut fields = self.0.take().unwrap_or_default();
         change(&mut fields);
         self.0 = (*fields != BaseFields::default()).then_some(fields);
-    }
-}
-
-impl Serialize for BaseEvent {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            Some(fields) => fields.serialize(serializer),
-            None => serializer.serialize_map(Some(0))?.end(),
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{ToSchema, openapi::Ref};
 
-use super::base::{BaseEvent, event};
+use super::base::event;
 use crate::protocol::{Interrupt, PROTOCOL_VERSION, RunAgentInput, RunId, ThreadId, TokenUsage, ToolCallId, is_absent};
 
 event! {
@@ -116,27 +116,20 @@ impl RunOutcome {
 impl RunStarted {
     /// Creates the event, with this server's protocol version.
     pub fn new(thread_id: ThreadId, run_id: RunId) -> Self {
-        Self {
-            thread_id,
-            run_id,
-            protocol_version: Some(PROTOCOL_VERSION.into()),
-            parent_run_id: None,
-            input: None,
-            base: BaseEvent::default(),
-        }
+        Self { protocol_version: Some(PROTOCOL_VERSION.into()), ..Self::bare(thread_id, run_id) }
     }
 }
 
 impl RunFinished {
     /// Creates the event.
     pub fn new(thread_id: ThreadId, run_id: RunId, outcome: RunOutcome) -> Self {
-        Self { thread_id, run_id, result: None, outcome: Some(outcome), usage: Vec::new(), base: BaseEvent::default() }
+        Self { outcome: Some(outcome), ..Self::bare(thread_id, run_id) }
     }
 }
 
 impl RunError {
     /// Creates the event.
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { message: message.into(), code: Some(code.into()), usage: Vec::new(), base: BaseEvent::default() }
+        Self { code: Some(code.into()), ..Self::bare(message) }
     }
 }

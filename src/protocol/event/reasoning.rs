@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::base::{BaseEvent, event};
+use super::base::event;
 use crate::protocol::MessageId;
 
 event! {
@@ -100,12 +100,7 @@ pub enum ReasoningRole {
 impl ReasoningMessageStart {
     /// Creates the event.
     pub fn new(message_id: impl Into<MessageId>) -> Self {
-        Self {
-            message_id: message_id.into(),
-            role: ReasoningRole::Reasoning,
-            subagent_run_id: None,
-            base: BaseEvent::default(),
-        }
+        Self::bare(message_id, ReasoningRole::Reasoning)
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::base::{BaseEvent, event};
+use super::base::event;
 use crate::protocol::{MessageId, Role};
 
 /// The roles of streamed text messages.
@@ -83,12 +83,6 @@ event! {
 impl TextMessageStart {
     /// Creates the event for a message of the assistant.
     pub fn new(message_id: impl Into<MessageId>) -> Self {
-        Self {
-            message_id: message_id.into(),
-            role: Some(TextMessageRole::Assistant),
-            name: None,
-            subagent_run_id: None,
-            base: BaseEvent::default(),
-        }
+        Self { role: Some(TextMessageRole::Assistant), ..Self::bare(message_id) }
     }
 }
