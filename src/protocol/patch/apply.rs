@@ -47,14 +47,20 @@ enum PatchProblem {
 #[must_use]
 pub struct AppliedPatch<'p>(Vec<Change<'p>>);
 
-/// `pointer` and `parent` are JSON Pointers.
 #[derive(Debug)]
-enum Change<'p> {
-    Replaced { pointer: &'p str, before: Value },
-    ItemAdded { parent: &'p str, index: usize },
-    MemberAdded { parent: &'p str, name: Cow<'p, str> },
-    ItemRemoved { parent: &'p str, index: usize, before: Value },
-    MemberRemoved { parent: &'p str, name: Cow<'p, str>, position: usize, before: Value },
+struct Change<'p> {
+    /// The JSON Pointer of the replaced value, or of the parent of the others.
+    place: &'p str,
+    undo: Undo<'p>,
+}
+
+#[derive(Debug)]
+enum Undo<'p> {
+    Replace(Value),
+    RemoveItem(usize),
+    RemoveMember(Cow<'p, str>),
+    InsertItem(usize, Value),
+    InsertMember(usize, Cow<'p, str>, Value),
 }
 
 /// Applies a patch.
@@ -107,33 +113,17 @@ pub(crate) fn apply_within<'p>(
 impl AppliedPatch<'_> {
     /// Restores the document as it was before the patch.
     pub fn undo(self, document: &mut Value) {
-        for change in self.0.into_iter().rev() {
-            match change {
-                Change::Replaced { pointer, before } => {
-                    if let Some(value) = find(document, pointer, Indices::Lenient) {
-                        *value = before;
-                    }
+        for Change { place, undo } in self.0.into_iter().rev() {
+            match (find(document, place, Indices::Lenient), undo) {
+                (Some(value), Undo::Replace(before)) => *value = before,
+                (Some(Value::Array(list)), Undo::RemoveItem(index)) => drop(list.remove(index)),
+                (Some(Value::Array(list)), Undo::InsertItem(index, before)) => list.insert(index, before),
+                (Some(Value::Object(object)), Undo::RemoveMember(name)) => drop(object.shift_remove(&*name)),
+                (Some(Value::Object(object)), Undo::InsertMember(index, name, before)) => {
+                    object.shift_insert(index, name.into_owned(), before);
                 }
-                Change::ItemAdded { parent, index } => {
-                    if let Some(Value::Array(list)) = find(document, parent, Indices::Lenient) {
-                        list.remove(index);
-                    }
-                }
-                Change::MemberAdded { parent, name } => {
-                    if let Some(Value::Object(object)) = find(document, parent, Indices::Lenient) {
-                        object.shift_remove(&*name);
-                    }
-                }
-                Change::ItemRemoved { parent, index, before } => {
-                    if let Some(Value::Array(list)) = find(document, parent, Indices::Lenient) {
-                        list.insert(index, before);
-                    }
-                }
-                Change::MemberRemoved { parent, name, position, before } => {
-                    if let Some(Value::Object(object)) = find(document, parent, Indices::Lenient) {
-                        object.shift_insert(position, name.into_owned(), before);
-                    }
-                }
+                // The document is as the patch has left it, so the place exists.
+                _ => {}
             }
         }
     }
@@ -196,7 +186,7 @@ impl<'p> Patcher<'_, 'p> {
     fn replace(&mut self, pointer: &'p str, value: Value) -> Result<(), PatchProblem> {
         check_depth(pointer, &value)?;
         let before = std::mem::replace(self.existing(pointer)?, value);
-        self.changes.push(Change::Replaced { pointer, before });
+        self.changes.push(Change { place: pointer, undo: Undo::Replace(before) });
         Ok(())
     }
 
@@ -215,16 +205,16 @@ impl<'p> Patcher<'_, 'p> {
                 };
                 cost_left = cost_left.checked_sub(list.len() - index).ok_or(PatchProblem::TooCostly)?;
                 list.insert(index, value);
-                self.changes.push(Change::ItemAdded { parent, index });
+                self.changes.push(Change { place: parent, undo: Undo::RemoveItem(index) });
             }
             Some(Value::Object(object)) if !is_banned(parent, &name) => match object.get_mut(&*name) {
                 Some(member) => {
                     let before = std::mem::replace(member, value);
-                    self.changes.push(Change::Replaced { pointer, before });
+                    self.changes.push(Change { place: pointer, undo: Undo::Replace(before) });
                 }
                 None => {
                     object.insert(name.clone().into_owned(), value);
-                    self.changes.push(Change::MemberAdded { parent, name });
+                    self.changes.push(Change { place: parent, undo: Undo::RemoveMember(name) });
                 }
             },
             _ => return Err(PatchProblem::NoParent(pointer.to_owned())),
@@ -242,14 +232,14 @@ impl<'p> Patcher<'_, 'p> {
                 if let Some(index) = Indices::Exact.read(&name, list.len()) {
                     cost_left = cost_left.checked_sub(list.len() - index).ok_or(PatchProblem::TooCostly)?;
                     let before = list.remove(index);
-                    self.changes.push(Change::ItemRemoved { parent, index, before });
+                    self.changes.push(Change { place: parent, undo: Undo::InsertItem(index, before) });
                 }
             }
             Some(Value::Object(object)) => {
                 cost_left = cost_left.checked_sub(object.len()).ok_or(PatchProblem::TooCostly)?;
                 let position = object.keys().position(|key| *key == name).unwrap_or_default();
                 if let Some(before) = object.shift_remove(&*name) {
-                    self.changes.push(Change::MemberRemoved { parent, name, position, before });
+                    self.changes.push(Change { place: parent, undo: Undo::InsertMember(position, name, before) });
                 }
             }
             _ => {}

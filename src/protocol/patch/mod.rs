@@ -103,15 +103,13 @@ impl PatchOperation {
 
     /// Returns whether a document that is an object stays one.
     pub fn keeps_object(&self) -> bool {
-        match &self.kind {
-            PatchKind::Add { path, value } | PatchKind::Replace { path, value } => {
-                !path.is_empty() || value.is_object()
+        let (path, _) = self.pointers();
+        !path.is_empty()
+            || match &self.kind {
+                PatchKind::Add { value, .. } | PatchKind::Replace { value, .. } => value.is_object(),
+                PatchKind::Remove { .. } | PatchKind::Move { .. } | PatchKind::Copy { .. } => false,
+                PatchKind::Test { .. } => true,
             }
-            PatchKind::Remove { path } | PatchKind::Move { path, .. } | PatchKind::Copy { path, .. } => {
-                !path.is_empty()
-            }
-            PatchKind::Test { .. } => true,
-        }
     }
 
     /// Returns `path`, and `from` if the operation has it.
@@ -173,17 +171,6 @@ pub(crate) fn check(patch: &[PatchOperation]) -> Result<(), String> {
 /// assert!(!is_pointer("a") && !is_pointer("/~2") && !is_pointer("/a~"));
 /// ```
 pub fn is_pointer(text: &str) -> bool {
-    if text.is_empty() {
-        return true;
-    }
-    if !text.starts_with('/') {
-        return false;
-    }
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte == b'~' && !matches!(bytes.next(), Some(b'0' | b'1')) {
-            return false;
-        }
-    }
-    true
+    let mut after_tildes = text.split('~').skip(1);
+    text.is_empty() || (text.starts_with('/') && after_tildes.all(|rest| rest.starts_with(['0', '1'])))
 }
