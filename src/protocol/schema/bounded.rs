@@ -8,7 +8,7 @@ use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 
 use super::{
     patterns,
-    size::{SchemaLimits, check_size},
+    size::{SchemaLimits, check_size, extent},
     work,
 };
 
@@ -57,7 +57,7 @@ impl BoundedSchema {
             let path = error.instance_path().to_string();
             format!("{}: {}", if path.is_empty() { "(root)" } else { &path }, error.masked())
         })?;
-        Ok(Self(Arc::new(Compiled { source: schema.clone(), values: count(schema), validator })))
+        Ok(Self(Arc::new(Compiled { source: schema.clone(), values: extent(schema).0, validator })))
     }
 
     /// Checks a value. Returns the first problems, and whether there are more; `None` if the value fits.
@@ -66,7 +66,7 @@ impl BoundedSchema {
     /// The reason why the value cannot be checked within the limits.
     pub(crate) async fn problems(&self, value: &Value) -> Result<Option<(Vec<Problem>, bool)>, String> {
         // Bounds the steps of counting.
-        if self.0.values.saturating_mul(count(value)) <= MAX_INLINE_STEPS {
+        if self.0.values.saturating_mul(extent(value).0) <= MAX_INLINE_STEPS {
             let steps = work::of(&self.0.source, value, MAX_STEPS)?;
             if steps <= MAX_INLINE_STEPS {
                 return Ok(self.0.problems(value, steps));
@@ -118,20 +118,6 @@ impl From<&ValidationError<'_>> for Problem {
         };
         Self { path: error.instance_path().to_string(), text }
     }
-}
-
-/// Returns the number of values in a value, without recursion: callers may not have limited its depth.
-fn count(value: &Value) -> u64 {
-    let (mut count, mut open) = (0, vec![value]);
-    while let Some(value) = open.pop() {
-        count += 1;
-        match value {
-            Value::Array(items) => open.extend(items),
-            Value::Object(members) => open.extend(members.values()),
-            _ => {}
-        }
-    }
-    count
 }
 
 #[cfg(test)]

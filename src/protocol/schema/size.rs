@@ -33,7 +33,7 @@ impl SchemaLimits {
 /// # Errors
 /// The limit that it exceeds, or a reference that cannot be resolved.
 pub(crate) fn check_size(schema: &Value, limits: SchemaLimits) -> Result<(), String> {
-    if depth(schema) > limits.depth {
+    if extent(schema).1 > limits.depth {
         return Err(format!("the schema nests deeper than {} levels", limits.depth));
     }
     if schema.to_string().len() > limits.bytes {
@@ -50,19 +50,18 @@ pub(crate) fn check_size(schema: &Value, limits: SchemaLimits) -> Result<(), Str
     Ok(())
 }
 
-/// Returns the nesting depth of a value, without recursion, because the depth is not limited yet.
-pub(super) fn depth(value: &Value) -> usize {
-    let mut deepest = 0;
-    let mut open = vec![(value, 1)];
+/// Returns the number of values in a value and its nesting depth, without recursion, because the depth is not limited yet.
+pub(super) fn extent(value: &Value) -> (u64, usize) {
+    let (mut count, mut deepest, mut open) = (0, 0, vec![(value, 1)]);
     while let Some((value, level)) = open.pop() {
-        deepest = deepest.max(level);
+        (count, deepest) = (count + 1, deepest.max(level));
         match value {
             Value::Array(items) => open.extend(items.iter().map(|item| (item, level + 1))),
             Value::Object(members) => open.extend(members.values().map(|member| (member, level + 1))),
             _ => {}
         }
     }
-    deepest
+    (count, deepest)
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -62,7 +62,7 @@ impl<'v> Counter<'v> {
         if self.steps > self.limit {
             return Err(self.too_much());
         }
-        if !keywords.keys().any(|name| applies(name)) {
+        if !keywords.iter().any(|(name, value)| may_apply(name, value)) {
             return Ok(Count { steps: own, height: 0 });
         }
         let pair = (std::ptr::from_ref(schema), instance.address());
@@ -134,29 +134,9 @@ impl<'v> Counter<'v> {
     }
 }
 
-/// Returns whether a keyword applies other schemas.
-fn applies(keyword: &str) -> bool {
-    const APPLICATORS: [&str; 18] = [
-        "properties",
-        "patternProperties",
-        "additionalProperties",
-        "unevaluatedProperties",
-        "propertyNames",
-        "items",
-        "prefixItems",
-        "additionalItems",
-        "unevaluatedItems",
-        "contains",
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "not",
-        "if",
-        "then",
-        "else",
-        "dependentSchemas",
-    ];
-    APPLICATORS.contains(&keyword) || keyword == "dependencies" || REFERENCES.contains(&keyword)
+/// Returns whether a keyword may apply other schemas.
+fn may_apply(keyword: &str, value: &Value) -> bool {
+    REFERENCES.contains(&keyword) || !(value.is_string() || value.is_number())
 }
 
 /// Returns the steps of the keywords that apply no other schema.
