@@ -4,13 +4,7 @@ use axum::{Extension, Json, extract::State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{
-    accept::{extract::Path, middleware::Caller},
-    error::ApiError,
-    read_run::find_agent,
-    state::App,
-};
-use crate::http::openapi::refuse;
+use super::{ApiError, ApiResult, App, Caller, Path, read_run::find_agent, refuse};
 use crate::{
     auth::Principal,
     protocol::{AgentCapabilities, capabilities::TransportCapabilities},
@@ -65,7 +59,7 @@ pub(crate) async fn read_capabilities(
     State(app): State<App>,
     Path(agent): Path<String>,
     Extension(caller): Extension<Caller>,
-) -> Result<Json<AgentCapabilities>, ApiError> {
+) -> ApiResult<Json<AgentCapabilities>> {
     let agent = find_agent(&app, Some(&agent))?;
     match app.allows(&agent, caller.principal().as_ref()) {
         true => Ok(Json(declared(&app, &agent))),

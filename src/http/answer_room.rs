@@ -5,12 +5,12 @@
 use axum::{
     body::Body,
     http::{HeaderValue, header},
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use bytes::Bytes;
 use serde::Serialize;
 
-use super::error::ApiError;
+use super::{ApiError, ApiResult};
 use crate::{
     auth::Principal,
     base::memory_budget::{MemoryBudget, Room},
@@ -36,7 +36,7 @@ impl AnswerBudget {
         threads: &Threads,
         owner: Option<&Principal>,
         id: &ThreadId,
-    ) -> Result<AnswerRoom, ApiError> {
+    ) -> ApiResult<AnswerRoom> {
         let thread = match threads.thread(owner, id).await {
             Ok(thread) => thread,
             Err(ThreadError::NoThread) => return Ok(AnswerRoom::NONE),
@@ -72,7 +72,7 @@ impl AnswerRoom {
         Bytes::from_owner(RoomyBytes { bytes, _room: self.0 })
     }
 
-    pub(crate) fn json(self, value: &impl Serialize) -> Result<Response, ApiError> {
+    pub(crate) fn json(self, value: &impl Serialize) -> ApiResult {
         let json = serde_json::to_vec(value).map_err(|_| ApiError::internal())?;
         let media_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
         Ok((media_type, Body::from(self.bytes(json))).into_response())

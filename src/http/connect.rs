@@ -11,15 +11,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    accept::{extract::Path, media_type::accepted, middleware::Caller, read_body},
-    answer_room::AnswerRoom,
-    error::ApiError,
-    follow::FollowedRun,
-    send_message::warn_of_snake_case,
-    sse_response,
-    state::App,
+    ApiError, ApiResult, App, Caller, Path, accepted, answer, answer_room::AnswerRoom, follow::FollowedRun, read_body,
+    refuse, send_message::warn_of_snake_case, sse_response,
 };
-use crate::http::openapi::{answer, refuse};
 use crate::{
     auth::Principal,
     protocol::{
@@ -57,10 +51,10 @@ const RUN_STARTED_NUMBER: u64 = 1;
 )]
 pub(crate) async fn connect_thread(
     State(app): State<App>,
-    Path(thread): Path<String>,
+    Path(thread): Path<ThreadId>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
@@ -72,7 +66,6 @@ pub(crate) async fn connect_thread(
     let run_id = input.run_id.or(input.run_id_in_snake_case);
     let version = StreamVersion::for_declared(input.protocol_version.as_deref());
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
-    let thread = thread.into();
     let caller = caller.principal();
     let room = app.answer_room(caller.as_ref(), &thread).await?;
     let connection = threads.connect(caller.as_ref(), &thread).await?;

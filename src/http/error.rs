@@ -26,6 +26,9 @@ const MAX_LISTED_AGENTS: usize = 20;
 /// The longest text of a request that an error repeats, in characters.
 const MAX_QUOTED_CHARS: usize = 80;
 
+/// The answer of a handler.
+pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
+
 #[derive(Debug)]
 pub(crate) struct ApiError {
     code: ErrorCode,
@@ -79,24 +82,9 @@ impl ApiError {
         Self::new(ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
-    pub(crate) fn encoded_body() -> Self {
-        let message = "compressed request bodies are not supported; send the JSON uncompressed";
-        Self::new(ErrorCode::UNSUPPORTED_CONTENT_ENCODING, message)
-    }
-
     pub(crate) fn body_too_large(limit: usize) -> Self {
         let message = format!("the request body is larger than {limit} bytes");
         Self::new(ErrorCode::BODY_TOO_LARGE, message)
-    }
-
-    pub(crate) fn too_many_body_bytes() -> Self {
-        let message = "the server is receiving too many request bodies at once; try again later";
-        Self::new(ErrorCode::TOO_MANY_BODY_BYTES, message)
-    }
-
-    pub(crate) fn too_many_answer_bytes() -> Self {
-        let message = "the server is sending too many messages of threads at once; try again later";
-        Self::new(ErrorCode::TOO_MANY_ANSWER_BYTES, message)
     }
 
     pub(crate) fn body_in_tiny_pieces(min_average: usize) -> Self {
@@ -108,14 +96,6 @@ impl ApiError {
     /// True if the client may have more to send than the server reads.
     pub(crate) fn is_about_body_size(&self) -> bool {
         matches!(self.code, ErrorCode::BODY_TOO_LARGE | ErrorCode::TOO_MANY_BODY_BYTES)
-    }
-
-    pub(crate) fn body_timeout() -> Self {
-        Self::new(ErrorCode::BODY_TIMEOUT, "the request body took too long to arrive")
-    }
-
-    pub(crate) fn body_incomplete() -> Self {
-        Self::new(ErrorCode::BODY_INCOMPLETE, "the request body ended too early")
     }
 
     pub(crate) fn agent_not_allowed(name: &str) -> Self {
@@ -130,19 +110,11 @@ impl ApiError {
         if known.len() > MAX_LISTED_AGENTS {
             known[MAX_LISTED_AGENTS] = "…".to_owned();
         }
+        let name = shortened(name, MAX_QUOTED_CHARS);
         let message = match known.is_empty() {
-            true => format!("there is no agent {:?}: this server has no agents", shortened(name, MAX_QUOTED_CHARS)),
-            false => format!(
-                "there is no agent {:?}; the agents are: {}",
-                shortened(name, MAX_QUOTED_CHARS),
-                known.join(", ")
-            ),
+            true => format!("there is no agent {name:?}: this server has no agents"),
+            false => format!("there is no agent {name:?}; the agents are: {}", known.join(", ")),
         };
-        Self::new(ErrorCode::UNKNOWN_AGENT, message)
-    }
-
-    pub(crate) fn no_default_agent() -> Self {
-        let message = "this server has no default agent; use /agents/{agent}/send-message";
         Self::new(ErrorCode::UNKNOWN_AGENT, message)
     }
 
@@ -182,11 +154,6 @@ impl ApiError {
         Self::new(ErrorCode::INVALID_INPUT, format!("{path}: expected {expected}")).at(path)
     }
 
-    pub(crate) fn no_stored_threads() -> Self {
-        let message = "this server stores no threads; a run ends with its connection, and has no log";
-        Self::new(ErrorCode::NO_STORED_THREADS, message)
-    }
-
     pub(crate) fn loopback_only(what: &str) -> Self {
         let message = format!(
             "without authentication, only processes of the server's own machine get {what}: connect to the server's own \
@@ -195,30 +162,8 @@ impl ApiError {
         Self::new(ErrorCode::LOOPBACK_ONLY, message)
     }
 
-    pub(crate) fn invalid_join_token() -> Self {
-        let message = "the join_token is unknown or has expired: get one from POST /threads/subscribe";
-        Self::new(ErrorCode::UNAUTHENTICATED, message)
-    }
-
-    pub(crate) fn no_websocket() -> Self {
-        Self::new(ErrorCode::NO_WEBSOCKET, "this route is a WebSocket: send its handshake")
-    }
-
-    pub(crate) fn too_many_connections() -> Self {
-        Self::new(ErrorCode::TOO_MANY_CONNECTIONS, "the server is at its limit of connections; try again later")
-    }
-
-    pub(crate) fn too_many_streams() -> Self {
-        let message = "the server, or the principal, is at its limit of event streams and WebSockets; try again later";
-        Self::new(ErrorCode::TOO_MANY_STREAMS, message)
-    }
-
     pub(crate) fn shutting_down() -> Self {
         StartError::ShuttingDown.into()
-    }
-
-    pub(crate) fn internal() -> Self {
-        Self::new(ErrorCode::INTERNAL_ERROR, "the server failed")
     }
 
     /// `nearest` is the route that may be meant, `prefix` the path of the whole server.
@@ -230,17 +175,46 @@ impl ApiError {
         Self::new(ErrorCode::NOT_FOUND, message)
     }
 
-    pub(crate) fn playground_is_off() -> Self {
-        let message = "the playground is off: set [playground] enabled = true (AGUI_PLAYGROUND__ENABLED=true). Without that \
-                       option, only a server on a loopback address without authentication has it";
-        Self::new(ErrorCode::NOT_FOUND, message)
-    }
-
     pub(crate) fn method_not_allowed(method: &Method, path: &str, allowed: Option<&str>) -> Self {
         let allowed = allowed.map(|methods| format!("; use {methods}")).unwrap_or_default();
         let message = format!("{method} is not allowed on {:?}{allowed}", shortened(path, MAX_QUOTED_CHARS));
         Self::new(ErrorCode::METHOD_NOT_ALLOWED, message)
     }
+}
+
+/// Declares the refusals whose text is always the same.
+macro_rules! fixed_refusals {
+    ($($name:ident = $code:ident, $message:literal;)*) => {
+        impl ApiError {$(
+            pub(crate) fn $name() -> Self {
+                Self::new(ErrorCode::$code, $message)
+            }
+        )*}
+    };
+}
+
+fixed_refusals! {
+    encoded_body = UNSUPPORTED_CONTENT_ENCODING,
+        "compressed request bodies are not supported; send the JSON uncompressed";
+    too_many_body_bytes = TOO_MANY_BODY_BYTES,
+        "the server is receiving too many request bodies at once; try again later";
+    too_many_answer_bytes = TOO_MANY_ANSWER_BYTES,
+        "the server is sending too many messages of threads at once; try again later";
+    body_timeout = BODY_TIMEOUT, "the request body took too long to arrive";
+    body_incomplete = BODY_INCOMPLETE, "the request body ended too early";
+    no_default_agent = UNKNOWN_AGENT, "this server has no default agent; use /agents/{agent}/send-message";
+    no_stored_threads = NO_STORED_THREADS,
+        "this server stores no threads; a run ends with its connection, and has no log";
+    invalid_join_token = UNAUTHENTICATED,
+        "the join_token is unknown or has expired: get one from POST /threads/subscribe";
+    no_websocket = NO_WEBSOCKET, "this route is a WebSocket: send its handshake";
+    too_many_connections = TOO_MANY_CONNECTIONS, "the server is at its limit of connections; try again later";
+    too_many_streams = TOO_MANY_STREAMS,
+        "the server, or the principal, is at its limit of event streams and WebSockets; try again later";
+    internal = INTERNAL_ERROR, "the server failed";
+    playground_is_off = NOT_FOUND,
+        "the playground is off: set [playground] enabled = true (AGUI_PLAYGROUND__ENABLED=true). Without that \
+        option, only a server on a loopback address without authentication has it";
 }
 
 impl From<DecodeError> for ApiError {

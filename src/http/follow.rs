@@ -23,17 +23,11 @@ use utoipa::{
 };
 
 use super::{
-    accept::{
-        extract::{Path, Query},
-        media_type::accepted,
-        middleware::Caller,
-    },
+    ApiError, ApiResult, App, Caller, Path, Query, accepted, answer,
     answer_room::AnswerRoom,
-    error::ApiError,
+    refuse,
     sse_response::{expiry, respond, with_timeout},
-    state::App,
 };
-use crate::http::openapi::{answer, refuse};
 use crate::{
     auth::Principal,
     protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError},
@@ -69,26 +63,26 @@ pub(crate) struct FollowQuery {
 )]
 pub(crate) async fn follow_run(
     State(app): State<App>,
-    Path((thread, run)): Path<(String, String)>,
+    Path((thread, run)): Path<(ThreadId, RunId)>,
     Query(query): Query<FollowQuery>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     // The header wins: a reconnecting `EventSource` adds it to its URL.
     let after = match last_event_id(&headers)? {
         Some(number) => number,
         None => query.after.map_or(Ok(0), |after| event_number("after", &after))?,
     };
-    follow_after(&app, &caller, &thread.into(), &run.into(), after, Encoder::negotiate(accepted(&headers))).await
+    follow_after(&app, &caller, &thread, &run, after, Encoder::negotiate(accepted(&headers))).await
 }
 
 /// Returns the number of the last event that a reconnecting client has.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+pub(crate) fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<u64>> {
     let value = headers.get("last-event-id").map(|value| String::from_utf8_lossy(value.as_bytes()));
     value.map(|value| event_number("Last-Event-ID", value.trim())).transpose()
 }
 
-pub(crate) fn event_number(name: &str, value: &str) -> Result<u64, ApiError> {
+pub(crate) fn event_number(name: &str, value: &str) -> ApiResult<u64> {
     // `parse` alone would take `+12`.
     let number = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
     number.ok_or_else(|| ApiError::invalid_parameter(name, "the number of an event, such as 12"))
@@ -102,7 +96,7 @@ pub(crate) async fn follow_after(
     run: &RunId,
     after: u64,
     encoder: Encoder,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let principal = caller.principal();
     let follower = threads.follow(principal.as_ref(), thread, run, after).await?;

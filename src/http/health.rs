@@ -4,7 +4,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::state::{App, Dependency};
+use super::{App, state::Dependency};
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {

@@ -14,11 +14,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    accept::media_type::accepted,
+    ApiError, App, Credential, accepted,
     agents::{AgentSummary, summaries},
-    error::ApiError,
     route_list::Route,
-    state::{App, Credential},
 };
 use crate::protocol::PROTOCOL_VERSION;
 

@@ -10,11 +10,10 @@ use axum::{
 };
 
 use super::{
-    accept::{media_type::accepted, middleware::has_own_host, serve::is_from_this_machine},
-    error::ApiError,
-    state::App,
+    ApiError, ApiResult, App,
+    accept::{middleware::has_own_host, serve::is_from_this_machine},
+    accepted, refuse,
 };
-use crate::http::openapi::refuse;
 use crate::observe::metrics::TextFormat;
 
 /// Returns the server's metrics for Prometheus.
@@ -29,7 +28,7 @@ use crate::observe::metrics::TextFormat;
         refuse::Loopback,
     ),
 )]
-pub(crate) async fn read_metrics(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn read_metrics(State(app): State<App>, request: Request) -> ApiResult {
     if app.auth().is_disabled() && !is_from_this_machine(&request) {
         return Err(ApiError::loopback_only("the metrics"));
     }
@@ -43,7 +42,7 @@ pub(crate) async fn for_principals(State(app): State<App>, request: Request) -> 
 
 /// The route on a listener of its own on loopback, without authentication. A page that rebinds its DNS name to loopback gets
 /// nothing, also if the other routes have authentication.
-pub(crate) async fn on_loopback(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn on_loopback(State(app): State<App>, request: Request) -> ApiResult {
     if !has_own_host(&request, &app.options().allowed_hosts) {
         return Err(ApiError::foreign_host(request.headers().get(header::HOST)));
     }

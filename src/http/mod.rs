@@ -37,8 +37,16 @@ pub(crate) mod threads;
 pub use accept::cors::Cors;
 pub use accept::serve::Connections;
 pub(crate) use accept::serve::{is_from_this_machine, serve};
+pub(crate) use accept::{
+    extract::{OwnThreads, Path, Query},
+    media_type::accepted,
+    middleware::Caller,
+    read_body,
+};
 pub use allow::AllowRule;
+pub(crate) use error::{ApiError, ApiResult};
 pub(crate) use index::example;
+pub(crate) use openapi::{answer, refuse};
 pub(crate) use options::AgentPath;
 pub use options::HttpOptions;
 pub(crate) use route_list::RouteAccess;

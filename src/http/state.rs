@@ -6,9 +6,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
+    ApiError, ApiResult,
     allow::is_allowed,
     answer_room::{AnswerBudget, AnswerRoom},
-    error::ApiError,
     openapi::served::{LazyDocument, ServedDocument},
     options::HttpOptions,
     route_list::RouteList,
@@ -70,23 +70,18 @@ impl App {
         dependencies: Dependencies,
     ) -> Self {
         let has_shares = !auth.has_one_principal();
-        let body_budget = MemoryBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares);
         let max_thread_bytes = runs.thread_runs().map_or(0, |threads| threads.options.max_bytes);
-        let answer_budget = AnswerBudget::new(options.max_answer_bytes_in_flight, max_thread_bytes, has_shares);
-        let streams = runs.owner_limit(options.max_streams);
-        let store_probe = StoreProbe::default();
-        let threads = Threads::of(&runs);
         Self(Arc::new(AppInner {
+            threads: Threads::of(&runs),
+            body_budget: MemoryBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares),
+            answer_budget: AnswerBudget::new(options.max_answer_bytes_in_flight, max_thread_bytes, has_shares),
+            streams: runs.owner_limit(options.max_streams),
+            store_probe: StoreProbe::default(),
             runs,
-            threads,
             auth,
             options,
             routes,
             dependencies,
-            body_budget,
-            answer_budget,
-            streams,
-            store_probe,
             document,
         }))
     }
@@ -130,11 +125,7 @@ impl App {
     }
 
     /// Waits until an answer with messages of a thread has room.
-    pub(crate) async fn answer_room(
-        &self,
-        owner: Option<&Principal>,
-        thread: &ThreadId,
-    ) -> Result<AnswerRoom, ApiError> {
+    pub(crate) async fn answer_room(&self, owner: Option<&Principal>, thread: &ThreadId) -> ApiResult<AnswerRoom> {
         match self.threads() {
             Some(threads) => self.0.answer_budget.room(threads, owner, thread).await,
             None => Ok(AnswerRoom::NONE),
@@ -143,7 +134,7 @@ impl App {
 
     /// Takes the right to a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is
     /// refused rather than an idle one closed: the server cannot know which of them a page still shows.
-    pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> Result<OwnerPermit, ApiError> {
+    pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> ApiResult<OwnerPermit> {
         self.0.streams.take(&owner_of(caller)).map_err(|_| ApiError::too_many_streams())
     }
 

@@ -29,6 +29,12 @@ pub(crate) struct OwnThreads {
     pub(crate) owner: Option<Principal>,
 }
 
+impl OwnThreads {
+    pub(crate) fn owner(&self) -> Option<&Principal> {
+        self.owner.as_ref()
+    }
+}
+
 impl FromRequestParts<App> for OwnThreads {
     type Rejection = ApiError;
 

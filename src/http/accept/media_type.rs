@@ -18,15 +18,11 @@ pub(crate) fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 /// Refuses a request whose body is not JSON.
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
-    let essence = content_type.and_then(|value| value.to_str().ok()).map(|value| match value.split_once(';') {
-        Some((essence, _)) => essence.trim(),
-        None => value.trim(),
-    });
-    let json = essence.is_some_and(|essence| {
-        let essence = essence.to_ascii_lowercase();
+    let is_json = content_type.and_then(|value| value.to_str().ok()).is_some_and(|value| {
+        let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
     });
-    if !json {
+    if !is_json {
         return Err(ApiError::not_json(content_type));
     }
     match headers.get(header::CONTENT_ENCODING) {

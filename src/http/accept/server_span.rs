@@ -1,17 +1,13 @@
 //! The span of a request in a trace, from its head to the end of its response.
 
-use std::{
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
 use axum::{
-    body::{Body, Bytes},
+    body::Body,
     extract::{MatchedPath, Request},
     response::Response,
 };
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt as _;
 
 use crate::{
     base::trace::TraceContext,
@@ -51,34 +47,17 @@ impl ServerSpan {
             return response;
         }
         self.status = Some(response.status().as_u16());
-        response.map(|body| Body::new(TracedBody { body, _span: self }))
+        // The body owns this function, and so the span. Each error stays as it is.
+        let keep_span = move |error: axum::Error| {
+            let _span = &self;
+            error
+        };
+        response.map(|body| Body::new(body.map_err(keep_span)))
     }
 }
 
 impl Drop for ServerSpan {
     fn drop(&mut self) {
         end_server(&self.span, self.status);
-    }
-}
-
-struct TracedBody {
-    body: Body,
-    _span: ServerSpan,
-}
-
-impl HttpBody for TracedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -19,13 +19,12 @@ use utoipa::{
 
 use super::{
     plain::pascal_case,
-    refuse,
     schema::{component, text_of, typed},
     shared_schemas::SharedSchemas,
 };
 use crate::{
     http::{
-        Credential,
+        Credential, refuse,
         route_list::{RouteAccess, operations_mut, purpose},
     },
     protocol::PROTOCOL_VERSION,

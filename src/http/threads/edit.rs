@@ -10,17 +10,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummaryJson;
-use crate::http::openapi::refuse;
 use crate::{
-    http::{
-        App,
-        accept::{
-            extract::{OwnThreads, Path},
-            read_body,
-        },
-        error::ApiError,
-    },
-    protocol::{JsonObject, MessageId, decode::decode_value},
+    http::{ApiError, ApiResult, App, OwnThreads, Path, read_body, refuse},
+    protocol::{JsonObject, MessageId, ThreadId, decode::decode_value},
     threads::ThreadEdit,
 };
 
@@ -53,13 +45,13 @@ pub(crate) struct ThreadEditInput {
 )]
 pub(crate) async fn edit_thread(
     State(app): State<App>,
-    Path(thread): Path<String>,
-    OwnThreads { threads, owner }: OwnThreads,
+    Path(id): Path<ThreadId>,
+    own: OwnThreads,
     request: Request,
-) -> Result<Json<ThreadSummaryJson>, ApiError> {
+) -> ApiResult<Json<ThreadSummaryJson>> {
     let body = read_body::read_small(&app, request).await?;
     let edit = read_edit(decode_value(&body)?)?;
-    let thread = threads.edit(owner.as_ref(), &thread.into(), edit).await?;
+    let thread = own.threads.edit(own.owner(), &id, edit).await?;
     Ok(Json(thread.into()))
 }
 
@@ -71,11 +63,8 @@ pub(crate) async fn edit_thread(
     path = "/threads/{thread}",
     responses((status = 204, description = "The thread is deleted."), refuse::Store, refuse::Thread)
 )]
-pub(crate) async fn delete_thread(
-    Path(thread): Path<String>,
-    OwnThreads { threads, owner }: OwnThreads,
-) -> Result<StatusCode, ApiError> {
-    threads.delete(owner.as_ref(), &thread.into()).await?;
+pub(crate) async fn delete_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<StatusCode> {
+    own.threads.delete(own.owner(), &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -92,12 +81,12 @@ pub(crate) struct DeletedJson {
     path = "/threads",
     responses((status = 200, description = "The threads are deleted.", body = DeletedJson), refuse::Store)
 )]
-pub(crate) async fn delete_threads(OwnThreads { threads, owner }: OwnThreads) -> Result<Json<DeletedJson>, ApiError> {
-    Ok(Json(DeletedJson { deleted: threads.delete_all(owner.as_ref()).await? }))
+pub(crate) async fn delete_threads(own: OwnThreads) -> ApiResult<Json<DeletedJson>> {
+    Ok(Json(DeletedJson { deleted: own.threads.delete_all(own.owner()).await? }))
 }
 
 /// `null` removes the title and the metadata, and is ignored elsewhere. Unknown members are ignored.
-fn read_edit(body: Value) -> Result<ThreadEdit, ApiError> {
+fn read_edit(body: Value) -> ApiResult<ThreadEdit> {
     let Value::Object(members) = body else {
         return Err(ApiError::invalid_input("", "an object with title, archived, metadata or head"));
     };

@@ -1,19 +1,16 @@
 //! `GET /threads/events`: the changes of the caller's threads, for lists that keep themselves current.
 
 use async_stream::stream;
-use axum::{extract::State, response::Response};
+use axum::extract::State;
 use bytes::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummaryJson;
-use crate::http::openapi::refuse;
 use crate::{
     auth::Principal,
     http::{
-        App,
-        accept::extract::OwnThreads,
-        error::ApiError,
+        ApiResult, App, OwnThreads, refuse,
         sse_response::{frame, respond_live},
     },
     protocol::ThreadId,
@@ -61,10 +58,7 @@ pub(crate) struct ChangeJson {
         refuse::Streams,
     ),
 )]
-pub(crate) async fn follow_threads(
-    State(app): State<App>,
-    OwnThreads { threads, owner }: OwnThreads,
-) -> Result<Response, ApiError> {
+pub(crate) async fn follow_threads(State(app): State<App>, OwnThreads { threads, owner }: OwnThreads) -> ApiResult {
     let permit = app.take_stream(owner.as_ref())?;
     let (mut events, caller) = (threads.follow_changes(owner.as_ref()), owner.clone());
     let frames = stream! {

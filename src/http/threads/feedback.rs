@@ -7,17 +7,9 @@ use axum::{
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::http::openapi::refuse;
 use crate::{
-    http::{
-        App,
-        accept::{
-            extract::{OwnThreads, Path},
-            read_body,
-        },
-        error::ApiError,
-    },
-    protocol::decode::decode_members,
+    http::{ApiResult, App, OwnThreads, Path, read_body, refuse},
+    protocol::{MessageId, ThreadId, decode::decode_members},
 };
 
 /// Without members, feedback is removed.
@@ -38,12 +30,12 @@ pub(crate) struct FeedbackInput {
 )]
 pub(crate) async fn give_feedback(
     State(app): State<App>,
-    Path((thread, message)): Path<(String, String)>,
-    OwnThreads { threads, owner }: OwnThreads,
+    Path((thread, message)): Path<(ThreadId, MessageId)>,
+    own: OwnThreads,
     request: Request,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let body = read_body::read_small(&app, request).await?;
     let FeedbackInput { score, comment } = decode_members(&body)?;
-    threads.give_feedback(owner.as_ref(), &thread.into(), &message.into(), score, comment).await?;
+    own.threads.give_feedback(own.owner(), &thread, &message, score, comment).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -9,16 +9,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummaryJson;
-use crate::http::openapi::refuse;
 use crate::{
-    http::{
-        App,
-        accept::{
-            extract::{OwnThreads, Path},
-            read_body,
-        },
-        error::ApiError,
-    },
+    http::{ApiResult, App, OwnThreads, Path, read_body, refuse},
     protocol::{MessageId, ThreadId},
 };
 
@@ -46,17 +38,16 @@ pub(crate) struct ForkInput {
 )]
 pub(crate) async fn fork_thread(
     State(app): State<App>,
-    Path(thread): Path<String>,
-    OwnThreads { threads, owner }: OwnThreads,
+    Path(id): Path<ThreadId>,
+    own: OwnThreads,
     request: Request,
-) -> Result<(StatusCode, Json<ThreadSummaryJson>), ApiError> {
+) -> ApiResult<(StatusCode, Json<ThreadSummaryJson>)> {
     let body = read_body::read_small(&app, request).await?;
     let input: ForkInput = read_body::decode_optional(&body)?;
-    let _slot = app.runs().reserve(owner.as_ref())?;
+    let _slot = app.runs().reserve(own.owner())?;
     let new_id = input.thread_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
-    let thread = ThreadId::from(thread);
-    let bytes = threads.thread(owner.as_ref(), &thread).await?.bytes;
-    let _memory = app.runs().memory().copy(owner.as_ref(), bytes).await?;
-    let copy = threads.fork(owner.as_ref(), &thread, new_id, input.message_id.as_ref()).await?;
+    let bytes = own.threads.thread(own.owner(), &id).await?.bytes;
+    let _memory = app.runs().memory().copy(own.owner(), bytes).await?;
+    let copy = own.threads.fork(own.owner(), &id, new_id, input.message_id.as_ref()).await?;
     Ok((StatusCode::CREATED, Json(copy.into())))
 }

@@ -5,12 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::pages::{TimeText, list_page, page_size, read_cursor, time};
-use crate::http::openapi::refuse;
 use crate::{
-    http::{
-        accept::extract::{OwnThreads, Query},
-        error::ApiError,
-    },
+    http::{ApiError, ApiResult, OwnThreads, Query, refuse},
     protocol::{JsonObject, RunId, ThreadId},
     store::{Thread, ThreadPage},
 };
@@ -75,10 +71,7 @@ pub(crate) struct ThreadSummaryJson {
         refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
-pub(crate) async fn list_threads(
-    Query(query): Query<ListQuery>,
-    OwnThreads { threads, owner }: OwnThreads,
-) -> Result<Json<ThreadListJson>, ApiError> {
+pub(crate) async fn list_threads(Query(query): Query<ListQuery>, own: OwnThreads) -> ApiResult<Json<ThreadListJson>> {
     let limit = page_size(query.limit.as_deref())?;
     let after = query.cursor.as_deref().map(read_cursor).transpose()?;
     let archived = match query.archived.as_deref() {
@@ -92,7 +85,7 @@ pub(crate) async fn list_threads(
         return Err(ApiError::invalid_parameter("q", "at most 200 characters"));
     }
     let page = ThreadPage { after, limit, archived, agent: query.agent, query: search };
-    let (found, next) = list_page(&threads, owner.as_ref(), page).await?;
+    let (found, next) = list_page(&own, page).await?;
     Ok(Json(ThreadListJson { threads: found.into_iter().map(ThreadSummaryJson::from).collect(), next }))
 }
 

@@ -1,19 +1,14 @@
 //! `GET /threads/{thread}/messages`: the messages of the current branch or of a run, page by page.
 
-use axum::{extract::State, response::Response};
+use axum::extract::State;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{pages::page_size, transfer::FeedbackJson};
-use crate::http::openapi::refuse;
 use crate::{
-    http::{
-        App,
-        accept::extract::{OwnThreads, Path, Query},
-        error::ApiError,
-    },
-    protocol::{Message, MessageId, RunId},
+    http::{ApiError, ApiResult, App, OwnThreads, Path, Query, refuse},
+    protocol::{Message, MessageId, RunId, ThreadId},
     threads::{MessageList, MessageSelection},
 };
 
@@ -61,17 +56,16 @@ pub(crate) struct MessagesJson {
 )]
 pub(crate) async fn list_messages(
     State(app): State<App>,
-    Path(thread): Path<String>,
+    Path(id): Path<ThreadId>,
     Query(query): Query<MessagesQuery>,
-    OwnThreads { threads, owner }: OwnThreads,
-) -> Result<Response, ApiError> {
+    own: OwnThreads,
+) -> ApiResult {
     let limit = page_size(query.limit.as_deref())?;
     let before = query.before.as_deref().map(str::parse).transpose();
     let before = before.map_err(|_| ApiError::invalid_parameter("before", "the `before` of another page"))?;
     let selection = MessageSelection { before, run: query.run.as_ref(), limit };
-    let id = thread.into();
-    let room = app.answer_room(owner.as_ref(), &id).await?;
-    room.json(&MessagesJson::from(threads.messages(owner.as_ref(), &id, selection).await?))
+    let room = app.answer_room(own.owner(), &id).await?;
+    room.json(&MessagesJson::from(own.threads.messages(own.owner(), &id, selection).await?))
 }
 
 impl From<MessageList> for MessagesJson {

@@ -16,7 +16,7 @@ mod view;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::state::App;
+use super::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()

@@ -5,16 +5,14 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    auth::Principal,
-    http::error::ApiError,
+    http::{ApiError, ApiResult, OwnThreads},
     store::{Millis, StoreError, Thread, ThreadPage},
-    threads::Threads,
 };
 
 pub(super) const PAGE_SIZE: usize = 50;
 const MAX_PAGE_SIZE: usize = 200;
 
-pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
+pub(crate) fn page_size(limit: Option<&str>) -> ApiResult<usize> {
     match limit.map(str::parse) {
         None => Ok(PAGE_SIZE),
         Some(Ok(limit)) if (1..=MAX_PAGE_SIZE).contains(&limit) => Ok(limit),
@@ -24,21 +22,20 @@ pub(crate) fn page_size(limit: Option<&str>) -> Result<usize, ApiError> {
 
 /// Returns a page of a principal's threads, and the cursor of the next page, if there is one. It is opaque to clients.
 pub(crate) async fn list_page(
-    threads: &Threads,
-    owner: Option<&Principal>,
+    own: &OwnThreads,
     mut page: ThreadPage,
 ) -> Result<(Vec<Thread>, Option<String>), StoreError> {
     let limit = page.limit;
     // One more, which shows whether there is a next page.
     page.limit = limit + 1;
-    let mut found = threads.list(owner, &page).await?;
+    let mut found = own.threads.list(own.owner(), &page).await?;
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(|last| last.run.to_string());
     Ok((found, next))
 }
 
-pub(crate) fn read_cursor(cursor: &str) -> Result<i64, ApiError> {
+pub(crate) fn read_cursor(cursor: &str) -> ApiResult<i64> {
     cursor.parse().map_err(|_| ApiError::invalid_parameter("cursor", "the `next` of another page"))
 }
 

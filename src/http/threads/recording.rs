@@ -3,16 +3,13 @@
 use axum::{
     body::Body,
     http::{HeaderName, HeaderValue, header},
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use futures::stream;
 
-use crate::http::openapi::refuse;
 use crate::{
-    http::{
-        accept::extract::{OwnThreads, Path},
-        error::ApiError,
-    },
+    http::{ApiError, ApiResult, OwnThreads, Path, refuse},
+    protocol::{RunId, ThreadId},
     threads::ThreadError,
 };
 
@@ -31,11 +28,8 @@ const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-
         refuse::Follow, refuse::Running, refuse::Store,
     ),
 )]
-pub(crate) async fn read_recording(
-    Path((thread, run)): Path<(String, String)>,
-    OwnThreads { threads, owner }: OwnThreads,
-) -> Result<Response, ApiError> {
-    let recording = threads.recording(owner.as_ref(), &thread.into(), &run.into()).await?;
+pub(crate) async fn read_recording(Path((thread, run)): Path<(ThreadId, RunId)>, own: OwnThreads) -> ApiResult {
+    let recording = own.threads.recording(own.owner(), &thread, &run).await?;
     // The name has letters, digits and `-_.` only.
     let disposition = format!("attachment; filename=\"{}\"", recording.file_name());
     let lines = stream::try_unfold(recording, |mut recording| async move {

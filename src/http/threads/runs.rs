@@ -5,14 +5,10 @@ use serde::Serialize;
 use utoipa::{ToSchema, openapi::schema::ObjectBuilder};
 
 use super::pages::{TimeText, time};
-use crate::http::openapi::{refuse, schema::text_of};
 use crate::{
-    http::{
-        accept::extract::{OwnThreads, Path},
-        error::ApiError,
-    },
+    http::{ApiResult, OwnThreads, Path, openapi::schema::text_of, refuse},
     observe::metrics::Prices,
-    protocol::{RunId, TokenUsage},
+    protocol::{RunId, ThreadId, TokenUsage},
     store::{RunFailure, RunRecord, RunStatus},
     threads::CancelOutcome,
 };
@@ -65,11 +61,10 @@ pub(crate) struct Cancellation {
     ),
 )]
 pub(crate) async fn cancel_run(
-    Path((thread, run)): Path<(String, String)>,
-    OwnThreads { threads, owner }: OwnThreads,
-) -> Result<(StatusCode, Json<Cancellation>), ApiError> {
-    let run_id = RunId::from(run);
-    Ok(match threads.cancel(owner.as_ref(), &thread.into(), &run_id).await? {
+    Path((thread, run_id)): Path<(ThreadId, RunId)>,
+    own: OwnThreads,
+) -> ApiResult<(StatusCode, Json<Cancellation>)> {
+    Ok(match own.threads.cancel(own.owner(), &thread, &run_id).await? {
         CancelOutcome::Requested => {
             let message = "the run is being cancelled";
             (StatusCode::ACCEPTED, Json(Cancellation { run_id, status: "cancelling", message }))

@@ -6,7 +6,6 @@ use axum::{
     Json,
     extract::{Request, State},
     http::StatusCode,
-    response::Response,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,17 +16,9 @@ use super::{
     list::ThreadSummaryJson,
     pages::{TimeText, time},
 };
-use crate::http::openapi::refuse;
 use crate::{
     base::text::shortened,
-    http::{
-        App,
-        accept::{
-            extract::{OwnThreads, Path, Query},
-            read_body,
-        },
-        error::ApiError,
-    },
+    http::{ApiError, ApiResult, App, OwnThreads, Path, Query, read_body, refuse},
     protocol::{
         Interrupt, InterruptId, JsonObject, Message, RunId, ThreadId, TokenUsage,
         decode::{count_values, decode_value},
@@ -139,14 +130,9 @@ pub(crate) struct ImportQuery {
         refuse::Answer, refuse::Store, refuse::Thread,
     ),
 )]
-pub(crate) async fn export_thread(
-    State(app): State<App>,
-    Path(thread): Path<String>,
-    OwnThreads { threads, owner }: OwnThreads,
-) -> Result<Response, ApiError> {
-    let id = ThreadId::from(thread);
-    let room = app.answer_room(owner.as_ref(), &id).await?;
-    let content = threads.export(owner.as_ref(), &id).await?;
+pub(crate) async fn export_thread(State(app): State<App>, Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
+    let room = app.answer_room(own.owner(), &id).await?;
+    let content = own.threads.export(own.owner(), &id).await?;
     room.json(&ExportJson::new(id, content))
 }
 
@@ -166,15 +152,15 @@ pub(crate) async fn export_thread(
 pub(crate) async fn import_thread(
     State(app): State<App>,
     Query(query): Query<ImportQuery>,
-    OwnThreads { threads, owner }: OwnThreads,
+    own: OwnThreads,
     request: Request,
-) -> Result<(StatusCode, Json<ThreadSummaryJson>), ApiError> {
+) -> ApiResult<(StatusCode, Json<ThreadSummaryJson>)> {
     let (head, body) = request.into_parts();
-    app.runs().check_limits(owner.as_ref())?;
+    app.runs().check_limits(own.owner())?;
     let body = read_body::read(&app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
-    let _slot = app.runs().reserve(owner.as_ref())?;
-    let _memory = app.runs().memory().request(owner.as_ref(), size).await?;
+    let _slot = app.runs().reserve(own.owner())?;
+    let _memory = app.runs().memory().request(own.owner(), size).await?;
     let json = decode_value(&body)?;
     drop(body);
     let export: ExportJson = serde_json::from_value(json).map_err(|error| {
@@ -182,7 +168,7 @@ pub(crate) async fn import_thread(
         ApiError::invalid_input("", &format!("the JSON of an export: {}", shortened(&problem, 200)))
     })?;
     let id = query.thread_id.unwrap_or_else(|| export.thread_id.clone());
-    let thread = threads.import(owner.as_ref(), id, export.into_content()?).await?;
+    let thread = own.threads.import(own.owner(), id, export.into_content()?).await?;
     Ok((StatusCode::CREATED, Json(thread.into())))
 }
 
@@ -212,7 +198,7 @@ impl ExportJson {
         }
     }
 
-    fn into_content(self) -> Result<ThreadContent, ApiError> {
+    fn into_content(self) -> ApiResult<ThreadContent> {
         let runs = self.runs.into_iter().enumerate().map(|(at, run)| run.into_copied(&format!("runs[{at}]")));
         let runs = runs.collect::<Result<Vec<_>, _>>()?;
         let positions: HashMap<_, _> = runs.iter().enumerate().map(|(at, run)| (run.record.id.clone(), at)).collect();
@@ -240,7 +226,7 @@ impl ExportJson {
 }
 
 impl ExportedRun {
-    fn into_copied(self, path: &str) -> Result<CopiedRun, ApiError> {
+    fn into_copied(self, path: &str) -> ApiResult<CopiedRun> {
         let mut ended = RunStatus::ALL.into_iter().filter(|status| *status != RunStatus::Running);
         let status = ended.find(|status| status.as_str() == self.status);
         let status =
@@ -287,7 +273,7 @@ impl From<CopiedRun> for ExportedRun {
 }
 
 impl FeedbackJson {
-    fn into_feedback(self, path: &str) -> Result<Feedback, ApiError> {
+    fn into_feedback(self, path: &str) -> ApiResult<Feedback> {
         let at = millis(&format!("{path}.at"), &self.at)?;
         Ok(Feedback { score: self.score, comment: self.comment, at })
     }
@@ -300,7 +286,7 @@ impl From<Feedback> for FeedbackJson {
 }
 
 /// A time in the future would keep the thread from removal by age.
-fn millis(path: &str, TimeText(text): &TimeText) -> Result<Millis, ApiError> {
+fn millis(path: &str, TimeText(text): &TimeText) -> ApiResult<Millis> {
     let time = text.parse::<Timestamp>();
     let time = time.map_err(|_| ApiError::invalid_input(path, "a time such as 2026-01-31T12:00:00.000Z"))?;
     Ok(time.as_millisecond().min(now()))

@@ -1,6 +1,6 @@
 //! `GET /threads/{thread}`: a thread with its newest messages and runs.
 
-use axum::{extract::State, response::Response};
+use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -10,13 +10,8 @@ use super::{
     pages::{PAGE_SIZE, TimeText, time},
     runs::RunJson,
 };
-use crate::http::openapi::refuse;
 use crate::{
-    http::{
-        App,
-        accept::extract::{OwnThreads, Path},
-        error::ApiError,
-    },
+    http::{ApiResult, App, OwnThreads, Path, refuse},
     protocol::{Interrupt, JsonObject, RunId, ThreadId},
 };
 
@@ -59,14 +54,9 @@ pub(crate) struct ThreadJson {
     path = "/threads/{thread}",
     responses((status = 200, description = "The thread.", body = ThreadJson), refuse::Answer, refuse::Store, refuse::Thread)
 )]
-pub(crate) async fn read_thread(
-    State(app): State<App>,
-    Path(thread): Path<String>,
-    OwnThreads { threads, owner }: OwnThreads,
-) -> Result<Response, ApiError> {
-    let id = thread.into();
-    let room = app.answer_room(owner.as_ref(), &id).await?;
-    let view = threads.overview(owner.as_ref(), &id, RUNS_PER_THREAD, None, PAGE_SIZE).await?;
+pub(crate) async fn read_thread(State(app): State<App>, Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
+    let room = app.answer_room(own.owner(), &id).await?;
+    let view = own.threads.overview(own.owner(), &id, RUNS_PER_THREAD, None, PAGE_SIZE).await?;
     let thread = view.thread;
     room.json(&ThreadJson {
         thread_id: thread.key.id,

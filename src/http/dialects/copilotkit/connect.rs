@@ -6,20 +6,14 @@ use axum::{
     Extension,
     body::Body,
     extract::{Request, State},
-    response::Response,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::agents::find_agent;
-use crate::http::openapi::{answer, refuse};
 use crate::{
     http::{
-        App,
-        accept::{extract::Path, media_type::accepted, middleware::Caller, read_body},
-        connect::respond_with_thread,
-        error::ApiError,
-        sse_response,
+        ApiResult, App, Caller, Path, accepted, answer, connect::respond_with_thread, read_body, refuse, sse_response,
     },
     protocol::{
         RunId, ThreadId,
@@ -51,7 +45,7 @@ pub(super) async fn connect_copilot_thread(
     Path(agent): Path<String>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     find_agent(&app, &agent)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;

@@ -7,16 +7,14 @@ use async_stream::stream;
 use axum::{
     Extension,
     extract::{Request, State},
-    response::Response,
 };
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::http::openapi::refuse;
 use crate::{
-    http::{App, accept::middleware::Caller, error::ApiError, is_from_this_machine, sse_response},
+    http::{ApiError, ApiResult, App, Caller, is_from_this_machine, refuse, sse_response},
     protocol::{Event, RunId, ThreadId},
     run::DebugEvent,
     store::now,
@@ -48,7 +46,7 @@ pub(super) async fn follow_copilot_runs(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let principal = caller.principal();
     if principal.is_none() && !is_from_this_machine(&request) {
         return Err(ApiError::loopback_only("the events of all runs"));

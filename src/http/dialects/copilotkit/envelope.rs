@@ -8,7 +8,6 @@ use axum::{
     body::Body,
     extract::{Request, State},
     http::{Method, Uri, header},
-    response::Response,
 };
 use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -18,13 +17,7 @@ use tower::ServiceExt as _;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{
-        App,
-        accept::{media_type::require_json, read_body},
-        error::ApiError,
-        fallback,
-        openapi::{answer, refuse},
-    },
+    http::{ApiError, ApiResult, App, accept::media_type::require_json, answer, fallback, read_body, refuse},
     protocol::decode::decode_members,
 };
 
@@ -83,7 +76,7 @@ pub(super) async fn send_envelope(
     State(app): State<App>,
     Extension(inner): Extension<Arc<EnvelopeRoutes>>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let (mut head, body) = request.into_parts();
     // Browsers send other content types across origins without a CORS preflight.
     require_json(&head.headers)?;
@@ -104,7 +97,7 @@ pub(super) async fn send_envelope(
 }
 
 impl Envelope<'_> {
-    fn target(&self) -> Result<(Method, Uri), ApiError> {
+    fn target(&self) -> ApiResult<(Method, Uri)> {
         let params = &self.params;
         let agent = || path_segment("params.agentId", params.agent_id.as_deref());
         let (method, path) = match self.method.as_str() {
@@ -126,13 +119,13 @@ impl Envelope<'_> {
         Ok((method, uri))
     }
 
-    fn http_method(&self) -> Result<Method, ApiError> {
+    fn http_method(&self) -> ApiResult<Method> {
         let method = self.params.http_method.as_deref().and_then(|method| method.parse().ok());
         method.ok_or_else(|| ApiError::invalid_input("params.httpMethod", "an HTTP method"))
     }
 }
 
-fn path_segment(name: &str, value: Option<&str>) -> Result<String, ApiError> {
+fn path_segment(name: &str, value: Option<&str>) -> ApiResult<String> {
     let value = value.filter(|value| !value.is_empty());
     let value = value.ok_or_else(|| ApiError::invalid_input(name, "a non-empty string"))?;
     Ok(utf8_percent_encode(value, ESCAPED_IN_SEGMENT).to_string())

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::{CopilotKitOptions, agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
-    http::{App, accept::middleware::Caller, agents::declared, index::forwarded_prefix},
+    http::{App, Caller, agents::declared, index::forwarded_prefix},
     protocol::AgentCapabilities,
     run::AgentEntry,
 };

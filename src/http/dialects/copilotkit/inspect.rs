@@ -5,14 +5,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::http::openapi::refuse;
 use crate::{
-    http::{
-        accept::extract::{OwnThreads, Path},
-        connect::snapshots,
-        error::ApiError,
-    },
-    protocol::{Event, FunctionCall, Message, MessageId, Role, RunId, ToolCall, ToolCallId},
+    http::{ApiResult, OwnThreads, Path, connect::snapshots, refuse},
+    protocol::{Event, FunctionCall, Message, MessageId, Role, RunId, ThreadId, ToolCall, ToolCallId},
     store::ThreadView,
 };
 
@@ -66,11 +61,8 @@ pub(super) struct RestatedEvents {
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_messages(
-    thread: Path<String>,
-    own: OwnThreads,
-) -> Result<Json<ThreadMessages>, ApiError> {
-    let view = read_thread(thread, own).await?;
+pub(super) async fn read_copilot_messages(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<ThreadMessages>> {
+    let view = read_thread(id, own).await?;
     Ok(Json(ThreadMessages { messages: view.current_branch().into_iter().map(InspectorMessage::from).collect() }))
 }
 
@@ -83,8 +75,8 @@ pub(super) async fn read_copilot_messages(
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_state(thread: Path<String>, own: OwnThreads) -> Result<Json<ThreadState>, ApiError> {
-    let view = read_thread(thread, own).await?;
+pub(super) async fn read_copilot_state(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<ThreadState>> {
+    let view = read_thread(id, own).await?;
     Ok(Json(ThreadState { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
 }
 
@@ -99,31 +91,22 @@ pub(super) async fn read_copilot_state(thread: Path<String>, own: OwnThreads) ->
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_events(
-    thread: Path<String>,
-    own: OwnThreads,
-) -> Result<Json<RestatedEvents>, ApiError> {
-    let view = read_thread(thread, own).await?;
+pub(super) async fn read_copilot_events(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<RestatedEvents>> {
+    let view = read_thread(id, own).await?;
     let run = if view.thread.is_running { view.thread.run_id.clone() } else { RunId::random() };
     Ok(Json(RestatedEvents { events: snapshots(&view.thread.key.id, &run, Some(&view)) }))
 }
 
-async fn read_thread(
-    Path(thread): Path<String>,
-    OwnThreads { threads, owner }: OwnThreads,
-) -> Result<ThreadView, ApiError> {
-    Ok(threads.read(owner.as_ref(), &thread.into(), 0).await?)
+async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<ThreadView> {
+    Ok(own.threads.read(own.owner(), &id, 0).await?)
 }
 
 impl From<&Message> for InspectorMessage {
     fn from(message: &Message) -> Self {
-        let tool_call_id = match message {
-            Message::Tool(result) => Some(result.tool_call_id.clone()),
-            _ => None,
-        };
-        let calls = match message {
-            Message::Assistant(message) => message.tool_calls.as_ref(),
-            _ => None,
+        let (tool_call_id, calls) = match message {
+            Message::Tool(result) => (Some(result.tool_call_id.clone()), None),
+            Message::Assistant(message) => (None, message.tool_calls.as_ref()),
+            _ => (None, None),
         };
         let flat = |call: &ToolCall| {
             let FunctionCall { name, arguments } = call.function.clone();

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use hashlink::LruCache;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
+use smart_default::SmartDefault;
 use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -18,18 +19,13 @@ const LIFETIME: Duration = Duration::from_secs(60 * 60);
 const MAX_TOKENS: usize = 10_000;
 
 /// The newest token of each credential: of each principal and expiry.
-pub(super) struct JoinTokens(Mutex<LruCache<String, Entry>>);
+#[derive(SmartDefault)]
+pub(super) struct JoinTokens(#[default(Mutex::new(LruCache::new(MAX_TOKENS)))] Mutex<LruCache<String, Entry>>);
 
 struct Entry {
     secret: String,
     principal: Principal,
     issued: Instant,
-}
-
-impl Default for JoinTokens {
-    fn default() -> Self {
-        Self(Mutex::new(LruCache::new(MAX_TOKENS)))
-    }
 }
 
 impl JoinTokens {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::{
     Extension,
     extract::{Request, State},
-    response::Response,
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -20,12 +19,9 @@ use super::{
 };
 use crate::{
     http::{
-        App, RouteAccess, RouteSet,
-        accept::extract::Path,
-        at,
-        error::ApiError,
+        ApiResult, App, Path, RouteAccess, RouteSet, answer, at,
         follow::LastEventId,
-        openapi::{answer, refuse},
+        refuse,
         run_response::respond_run,
         send_message::{read_input, run_or_resume},
     },
@@ -89,7 +85,7 @@ async fn run_copilot_agent(
     Path(agent): Path<String>,
     Extension(options): Extension<CopilotKitOptions>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     run_or_resume(&app, find_agent(&app, &agent)?, Some(options.on_disconnect), request).await
 }
 
@@ -100,11 +96,7 @@ async fn run_copilot_agent(
     request_body = RunAgentInput,
     responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store)
 )]
-pub(super) async fn suggest(
-    State(app): State<App>,
-    Path(agent): Path<String>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(super) async fn suggest(State(app): State<App>, Path(agent): Path<String>, request: Request) -> ApiResult {
     let (run, encoder) = read_input(&app, find_agent(&app, &agent)?, None, request).await?;
     Ok(respond_run(&app, app.runs().start_unstored(run)?, encoder).await)
 }

@@ -9,7 +9,6 @@ use axum::{
         State, WebSocketUpgrade,
         ws::{Message, WebSocket, rejection::WebSocketUpgradeRejection},
     },
-    response::Response,
 };
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, json};
@@ -18,15 +17,10 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{agents::find_agent, join_token::JoinTokens, threads::ThreadRecord};
-use crate::http::openapi::refuse;
 use crate::{
     auth::Principal,
     http::{
-        App, Credential, RouteAccess, RouteSet,
-        accept::{extract::Query, middleware::Caller},
-        at,
-        error::ApiError,
-        sse_response::expiry,
+        ApiError, ApiResult, App, Caller, Credential, Query, RouteAccess, RouteSet, at, refuse, sse_response::expiry,
         threads::pages::time,
     },
     protocol::ThreadId,
@@ -110,7 +104,7 @@ async fn open_socket(
     Extension(tokens): Extension<Arc<JoinTokens>>,
     Query(query): Query<SocketQuery>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?.clone();
     let principal = match app.credential() != Credential::None {
         true => {

@@ -12,14 +12,9 @@ use tokio::time::{Instant, sleep};
 use utoipa::ToSchema;
 
 use super::agents::find_agent;
-use crate::http::openapi::refuse;
 use crate::{
     agent::Principal,
-    http::{
-        App,
-        accept::{extract::Path, middleware::Caller, read_body},
-        error::ApiError,
-    },
+    http::{ApiError, ApiResult, App, Caller, Path, read_body, refuse},
     protocol::{RunId, ThreadId},
     threads::{CancelOutcome, ThreadError, Threads},
 };
@@ -55,16 +50,16 @@ pub(super) struct StopResult {
 )]
 pub(super) async fn stop_copilot_run(
     State(app): State<App>,
-    Path((agent, thread)): Path<(String, String)>,
+    Path((agent, thread)): Path<(String, ThreadId)>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> Result<Json<StopResult>, ApiError> {
+) -> ApiResult<Json<StopResult>> {
     find_agent(&app, &agent)?;
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let body = read_body::read_small(&app, request).await?;
     let input: StopInput = read_body::decode_optional(&body)?;
     let owner = caller.principal();
-    let stopped = stop_run(threads, owner.as_ref(), &thread.into(), input.run_id.as_ref()).await?;
+    let stopped = stop_run(threads, owner.as_ref(), &thread, input.run_id.as_ref()).await?;
     let message = if stopped { "the run is being stopped" } else { "the thread has no such running run" };
     Ok(Json(StopResult { stopped, message }))
 }

@@ -8,15 +8,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::agents::find_agent;
-use crate::http::openapi::refuse;
 use crate::{
     http::{
-        App,
-        accept::{
-            extract::{OwnThreads, Path, Query},
-            read_body,
-        },
-        error::ApiError,
+        ApiError, ApiResult, App, OwnThreads, Path, Query, read_body, refuse,
         threads::pages::{TimeText, list_page, page_size, read_cursor, time},
     },
     protocol::{ThreadId, decode::decode_members},
@@ -99,7 +93,7 @@ pub(super) async fn list_copilot_threads(
     State(app): State<App>,
     Query(query): Query<ThreadListQuery>,
     own: OwnThreads,
-) -> Result<Json<ThreadList>, ApiError> {
+) -> ApiResult<Json<ThreadList>> {
     let agent = query.agent_id.as_deref().map(|name| find_agent(&app, name)).transpose()?;
     let page = ThreadPage {
         after: query.cursor.as_deref().map(read_cursor).transpose()?,
@@ -108,7 +102,7 @@ pub(super) async fn list_copilot_threads(
         agent: agent.map(|agent| agent.name().to_owned()),
         query: None,
     };
-    let (found, next_cursor) = list_page(&own.threads, own.owner.as_ref(), page).await?;
+    let (found, next_cursor) = list_page(&own, page).await?;
     let record = |thread| ThreadRecord::of(thread, query.agent_id.as_deref());
     let threads = found.into_iter().map(record).collect();
     Ok(Json(ThreadList { threads, next_cursor, join_code: query.agent_id.clone() }))
@@ -126,14 +120,14 @@ pub(super) async fn list_copilot_threads(
 )]
 pub(super) async fn edit_copilot_thread(
     State(app): State<App>,
-    Path(thread): Path<String>,
+    Path(id): Path<ThreadId>,
     own: OwnThreads,
     request: Request,
-) -> Result<Json<ThreadRecord>, ApiError> {
+) -> ApiResult<Json<ThreadRecord>> {
     let body = read_body::read_small(&app, request).await?;
     let UpdateInput { name, archived } = decode_members(&body)?;
     let edit = ThreadEdit { title: name.map(Some), archived, ..ThreadEdit::default() };
-    edit_thread(&own, thread, edit).await
+    edit_thread(&own, &id, edit).await
 }
 
 /// Archives a thread.
@@ -145,16 +139,13 @@ pub(super) async fn edit_copilot_thread(
         refuse::Edit, refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn archive_copilot_thread(
-    Path(thread): Path<String>,
-    own: OwnThreads,
-) -> Result<Json<ThreadRecord>, ApiError> {
+pub(super) async fn archive_copilot_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<ThreadRecord>> {
     let edit = ThreadEdit { archived: Some(true), ..ThreadEdit::default() };
-    edit_thread(&own, thread, edit).await
+    edit_thread(&own, &id, edit).await
 }
 
-async fn edit_thread(own: &OwnThreads, thread: String, edit: ThreadEdit) -> Result<Json<ThreadRecord>, ApiError> {
-    let edited = own.threads.edit(own.owner.as_ref(), &thread.into(), edit).await;
+async fn edit_thread(own: &OwnThreads, id: &ThreadId, edit: ThreadEdit) -> ApiResult<Json<ThreadRecord>> {
+    let edited = own.threads.edit(own.owner(), id, edit).await;
     let thread = edited.map_err(|error| match error {
         ThreadError::TitleTooLong => ApiError::from(error).at("name"),
         error => error.into(),
@@ -171,13 +162,9 @@ async fn edit_thread(own: &OwnThreads, thread: String, edit: ThreadEdit) -> Resu
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn delete_copilot_thread(
-    Path(thread): Path<String>,
-    own: OwnThreads,
-) -> Result<Json<DeleteResult>, ApiError> {
-    let thread_id = ThreadId::from(thread);
-    own.threads.delete(own.owner.as_ref(), &thread_id).await?;
-    Ok(Json(DeleteResult { thread_id, deleted: true }))
+pub(super) async fn delete_copilot_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<DeleteResult>> {
+    own.threads.delete(own.owner(), &id).await?;
+    Ok(Json(DeleteResult { thread_id: id, deleted: true }))
 }
 
 impl ThreadRecord {

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     base::text::shortened,
     protocol::{
-        Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus, ToolCallId,
+        Interrupt, JsonObject, ResumeEntry, ResumeStatus, ToolCallId,
         approval::{ApprovalDecision, allows_reason},
         decode::decode_value,
     },
@@ -150,7 +150,8 @@ fn resume_entry(
             _ => value,
         }),
     };
-    entry(interrupt.id.clone(), payload)
+    let status = if payload.is_some() { ResumeStatus::Resolved } else { ResumeStatus::Cancelled };
+    ResumeEntry { interrupt_id: interrupt.id.clone(), status, payload, metadata: None }
 }
 
 /// Applies a JSON merge patch (RFC 7386): `null` removes a member, an object changes the members that it has.
@@ -166,11 +167,6 @@ fn merged(mut target: JsonObject, patch: &JsonObject) -> JsonObject {
         }
     }
     target
-}
-
-fn entry(interrupt_id: InterruptId, payload: Option<Value>) -> ResumeEntry {
-    let status = if payload.is_some() { ResumeStatus::Resolved } else { ResumeStatus::Cancelled };
-    ResumeEntry { interrupt_id, status, payload, metadata: None }
 }
 
 /// The payload about a tool call: edited members are its arguments.

@@ -16,7 +16,7 @@ use crate::protocol::{
 };
 
 /// Writes the events of one run as named events.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct NamedEventEncoder {
     thread_id: ThreadId,
     agent: String,
@@ -81,7 +81,10 @@ impl SseDialect for NamedEventEncoder {
                 self.status("agent_finished", &name, None, out);
             }
             Event::SubagentError(e) => self.status("agent_failed", &e.message, None, out),
-            Event::MessagesSnapshot(e) => self.collect_calls(&e.messages),
+            Event::MessagesSnapshot(e) => {
+                let calls = e.messages.iter().flat_map(Message::tool_calls);
+                self.calls = calls.map(|call| (call.id.clone(), call.function.clone())).collect();
+            }
             Event::RunError(e) => {
                 let code = e.code.as_deref().unwrap_or("error");
                 let payload = json!({ "type": code, "message": e.message, "thread_id": self.thread_id });
@@ -97,20 +100,7 @@ impl SseDialect for NamedEventEncoder {
 impl NamedEventEncoder {
     /// An encoder for a run of this agent.
     pub fn new(thread_id: ThreadId, agent: impl Into<String>) -> Self {
-        Self {
-            thread_id,
-            agent: agent.into(),
-            message_suffix: Vec::new(),
-            current_message: None,
-            empty_messages: Vec::new(),
-            has_text: false,
-            problem: None,
-            speakers: Vec::new(),
-            subagents: Vec::new(),
-            reasoning_spans: Vec::new(),
-            reasoning_messages: Vec::new(),
-            calls: HashMap::new(),
-        }
+        Self { thread_id, agent: agent.into(), ..Self::default() }
     }
 
     /// Asks the open questions again, because of this.
@@ -219,15 +209,6 @@ impl NamedEventEncoder {
             _ => return,
         };
         self.status(&event.name, &message, None, out);
-    }
-
-    fn collect_calls(&mut self, messages: &[Message]) {
-        self.calls.clear();
-        for message in messages {
-            if let Message::Assistant(message) = message {
-                self.calls.extend(message.tool_calls().iter().map(|call| (call.id.clone(), call.function.clone())));
-            }
-        }
     }
 
     fn subagent_name(&self, run: &SubagentRunId) -> Option<String> {

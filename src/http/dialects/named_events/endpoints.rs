@@ -24,10 +24,9 @@ use super::{
 use crate::{
     auth::Principal,
     http::{
-        App, RouteAccess, RouteSet,
-        error::ApiError,
-        openapi::refuse,
+        ApiError, ApiResult, App, RouteAccess, RouteSet,
         read_run::{find_agent, read_run},
+        refuse,
         run_response::respond_run,
         sse_response::respond,
     },
@@ -62,7 +61,7 @@ async fn run_chat(
     State(app): State<App>,
     Extension(options): Extension<Arc<NamedEventOptions>>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     run(&app, options.chat.as_deref(), request).await
 }
 
@@ -82,11 +81,11 @@ async fn run_named_events(
     State(app): State<App>,
     Extension(options): Extension<Arc<NamedEventOptions>>,
     request: Request,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     run(&app, options.agent.as_deref(), request).await
 }
 
-async fn run(app: &App, agent: Option<&str>, request: Request) -> Result<Response, ApiError> {
+async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
     let threads = app.threads().ok_or_else(ApiError::internal)?;
     let agent = find_agent(app, agent)?;
     // The values of such a request are not told apart: all count as open.
@@ -137,7 +136,7 @@ async fn open_interrupts(
     owner: Option<&Principal>,
     id: &ThreadId,
     agent: AgentEntry,
-) -> Result<(Vec<Interrupt>, AgentEntry), ApiError> {
+) -> ApiResult<(Vec<Interrupt>, AgentEntry)> {
     let thread = match threads.thread(owner, id).await {
         Ok(thread) => thread,
         // The request begins the thread.
@@ -157,7 +156,7 @@ async fn edited_calls(
     id: &ThreadId,
     answer: &MessageBody,
     open: &[Interrupt],
-) -> Result<HashMap<ToolCallId, JsonObject>, ApiError> {
+) -> ApiResult<HashMap<ToolCallId, JsonObject>> {
     let MessageBody::Decisions(decisions) = answer else { return Ok(HashMap::new()) };
     if decisions.iter().all(|decision| decision.kind != HitlDecisionType::Edit) {
         return Ok(HashMap::new());

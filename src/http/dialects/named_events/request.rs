@@ -80,14 +80,13 @@ impl ChatRequest {
         let messages = request.get("messages").and_then(Value::as_array);
         let messages = messages.filter(|messages| !messages.is_empty());
         let messages = messages.ok_or_else(|| InvalidRequest::new("messages", "a list of at least one message"))?;
-        let read = |(index, message): (usize, &Value)| AgentMessage::read(message, &format!("messages[{index}]"));
         let enable_deep_thinking = match request.get("enable_deep_thinking") {
             None | Some(Value::Null) => None,
             Some(Value::Bool(enable)) => Some(*enable),
             Some(_) => return Err(InvalidRequest::new("enable_deep_thinking", "true or false")),
         };
         Ok(Self {
-            messages: messages.iter().enumerate().map(read).collect::<Result<_, _>>()?,
+            messages: read_items(messages, "messages", AgentMessage::read)?,
             thread_id: optional_text(request, "thread_id", "")?.filter(|id| !id.is_empty()),
             enable_deep_thinking,
         })
@@ -195,17 +194,12 @@ impl MessageBody {
     fn read(content: &Value, path: &str) -> Result<Self, InvalidRequest> {
         match content {
             Value::String(text) => Ok(Self::Text(text.clone())),
-            Value::Array(blocks) => {
-                let read = |(index, block): (usize, &Value)| ContentBlock::read(block, &format!("{path}[{index}]"));
-                blocks.iter().enumerate().map(read).collect::<Result<_, _>>().map(Self::Blocks)
-            }
+            Value::Array(blocks) => read_items(blocks, path, ContentBlock::read).map(Self::Blocks),
             Value::Object(object) => {
                 let path = format!("{path}.decisions");
                 let decisions = object.get("decisions").and_then(Value::as_array);
                 let decisions = decisions.ok_or_else(|| InvalidRequest::new(&path, "a list of decisions"))?;
-                let read =
-                    |(index, decision): (usize, &Value)| HitlDecision::read(decision, &format!("{path}[{index}]"));
-                decisions.iter().enumerate().map(read).collect::<Result<_, _>>().map(Self::Decisions)
+                read_items(decisions, &path, HitlDecision::read).map(Self::Decisions)
             }
             _ => Err(InvalidRequest::new(path, "a text, a list of blocks, or an object with `decisions`")),
         }
@@ -215,8 +209,7 @@ impl MessageBody {
         match self {
             Self::Text(text) => Ok(MessageContent::Text(text.clone())),
             Self::Blocks(blocks) => {
-                let part = |(index, block): (usize, &ContentBlock)| block.to_part(&format!("{path}[{index}]"));
-                let parts: Vec<Option<ContentPart>> = blocks.iter().enumerate().map(part).collect::<Result<_, _>>()?;
+                let parts = read_items(blocks, path, ContentBlock::to_part)?;
                 Ok(MessageContent::Parts(parts.into_iter().flatten().collect()))
             }
             Self::Decisions(_) => {
@@ -224,6 +217,15 @@ impl MessageBody {
             }
         }
     }
+}
+
+/// Reads each item of a list at its own path, such as `messages[3]`.
+fn read_items<T, R>(
+    items: &[T],
+    path: &str,
+    read: impl Fn(&T, &str) -> Result<R, InvalidRequest>,
+) -> Result<Vec<R>, InvalidRequest> {
+    items.iter().enumerate().map(|(index, item)| read(item, &format!("{path}[{index}]"))).collect()
 }
 
 fn optional_text(object: &Map<String, Value>, name: &str, path: &str) -> Result<Option<String>, InvalidRequest> {

@@ -1,12 +1,7 @@
 //! `GET /send-message` and the agents' other paths, as TanStack AI's client calls them: `?runId=…&offset=-1` joins a
 //! detached run, `?threadId=…` returns a thread for a page that was opened or reloaded.
 
-use axum::{
-    Extension, Json,
-    extract::State,
-    http::HeaderMap,
-    response::{IntoResponse as _, Response},
-};
+use axum::{Extension, Json, extract::State, http::HeaderMap, response::IntoResponse as _};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -14,23 +9,17 @@ use super::{
     encoder::{TanStackEncoder, bind},
     ui_message::{UiMessage, ui_messages},
 };
-use crate::http::openapi::{answer, refuse};
-use crate::http::{
-    accept::{
-        extract::{Path, Query},
-        middleware::Caller,
-    },
-    error::ApiError,
-    follow::{LastEventId, event_number, follow_after, last_event_id},
-    read_run::find_agent,
-    state::App,
-    threads::pages::page_size,
-};
 use crate::{
     agent::Principal,
+    http::{
+        ApiError, ApiResult, App, Caller, Path, Query, answer,
+        follow::{LastEventId, event_number, follow_after, last_event_id},
+        read_run::find_agent,
+        refuse,
+        threads::pages::page_size,
+    },
     protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder},
-    threads::Threads,
-    threads::{MessageList, MessageSelection, ThreadError, ThreadOverview},
+    threads::{ThreadError, MessageList, MessageSelection, ThreadOverview, Threads},
 };
 
 /// The number of messages without `limit`: more than a thread can have (`[threads] max_messages`). TanStack's client sends a
@@ -119,7 +108,7 @@ pub(crate) async fn join_default_agent(
     Query(query): Query<JoinQuery>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     join(&app, &caller, query, &headers).await
 }
 
@@ -146,12 +135,12 @@ pub(crate) async fn join_agent(
     Query(query): Query<JoinQuery>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     find_agent(&app, Some(&agent))?;
     join(&app, &caller, query, &headers).await
 }
 
-async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap) -> Result<Response, ApiError> {
+async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap) -> ApiResult {
     let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
     let principal = caller.principal();
     let Some(run) = &query.run_id else { return hydrate(app, threads, principal.as_ref(), query).await };
@@ -168,12 +157,7 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
     follow_after(app, caller, &thread, run, after, Encoder::Dialect(Box::<TanStackEncoder>::default())).await
 }
 
-async fn hydrate(
-    app: &App,
-    threads: &Threads,
-    owner: Option<&Principal>,
-    query: JoinQuery,
-) -> Result<Response, ApiError> {
+async fn hydrate(app: &App, threads: &Threads, owner: Option<&Principal>, query: JoinQuery) -> ApiResult {
     let expected = "the id of a thread, or `runId` of a run; POST starts a run";
     let id = query.thread_id.ok_or_else(|| ApiError::invalid_parameter("threadId", expected))?;
     let before = query.before.map(|before| before.parse()).transpose();
@@ -215,7 +199,7 @@ async fn whole_turns(
     owner: Option<&Principal>,
     id: &ThreadId,
     last: MessageList,
-) -> Result<Vec<MessageList>, ApiError> {
+) -> ApiResult<Vec<MessageList>> {
     let begins_turn = |message: &Message| matches!(message.role(), Role::User | Role::System | Role::Developer);
     let (mut pages, mut limit) = (vec![last], 1);
     while let Some(earliest) = pages.last().filter(|page| !page.messages.first().is_some_and(begins_turn))

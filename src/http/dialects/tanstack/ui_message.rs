@@ -74,12 +74,6 @@ enum UiOutput<'a> {
     Content(&'a MessageContent),
 }
 
-impl<'a> From<UiOwnPart<'a>> for UiPart<'a> {
-    fn from(part: UiOwnPart<'a>) -> Self {
-        Self::Own(part)
-    }
-}
-
 impl<'a> UiMessage<'a> {
     fn new(message: &'a Message, role: &'static str, parts: Vec<UiPart<'a>>) -> Self {
         Self { id: message.id(), role, parts, name: message.name(), metadata: message.metadata() }
@@ -106,9 +100,8 @@ impl<'a> UiMessages<'a> {
     fn add(&mut self, message: &'a Message) {
         match message {
             Message::Reasoning(it) => {
-                let part =
-                    UiOwnPart::Thinking { content: &it.content, signature: it.encrypted_value.as_deref() }.into();
-                self.reasoning.push((message, part));
+                let part = UiOwnPart::Thinking { content: &it.content, signature: it.encrypted_value.as_deref() };
+                self.reasoning.push((message, UiPart::Own(part)));
             }
             Message::Assistant(assistant) => self.add_assistant(message, assistant),
             Message::Tool(result) => self.add_result(message, result),
@@ -144,8 +137,13 @@ impl<'a> UiMessages<'a> {
     fn add_result(&mut self, message: &'a Message, result: &'a ToolMessage) {
         let ToolMessage { id, tool_call_id, content, error, .. } = result;
         let result_state = if error.is_some() { "error" } else { "complete" };
-        let part =
-            UiOwnPart::ToolResult { id, tool_call_id, content, state: result_state, error: error.as_deref() }.into();
+        let part = UiPart::Own(UiOwnPart::ToolResult {
+            id,
+            tool_call_id,
+            content,
+            state: result_state,
+            error: error.as_deref(),
+        });
         let Some(&(owner, call)) = self.calls.get(tool_call_id) else {
             return self.push(message, "assistant", vec![part]);
         };
@@ -158,7 +156,7 @@ impl<'a> UiMessages<'a> {
 }
 
 fn text_part(text: &str) -> Vec<UiPart<'_>> {
-    if text.is_empty() { Vec::new() } else { vec![UiOwnPart::Text { content: text }.into()] }
+    if text.is_empty() { Vec::new() } else { vec![UiPart::Own(UiOwnPart::Text { content: text })] }
 }
 
 fn content_parts(content: &MessageContent) -> Vec<UiPart<'_>> {
@@ -167,7 +165,7 @@ fn content_parts(content: &MessageContent) -> Vec<UiPart<'_>> {
         MessageContent::Parts(parts) => parts.iter(),
     };
     let parts = parts.map(|part| match part {
-        ContentPart::Text(text) => UiOwnPart::Text { content: &text.text }.into(),
+        ContentPart::Text(text) => UiPart::Own(UiOwnPart::Text { content: &text.text }),
         media => UiPart::Media(media),
     });
     parts.collect()
@@ -177,15 +175,8 @@ fn tool_call(call: &ToolCall) -> UiPart<'_> {
     let arguments = call.function.arguments.as_str();
     // A model can write arguments that are not JSON.
     let input = serde_json::from_str(arguments).ok();
-    UiOwnPart::ToolCall {
-        id: &call.id,
-        name: &call.function.name,
-        arguments,
-        input,
-        state: "input-complete",
-        output: None,
-    }
-    .into()
+    let (id, name) = (&call.id, call.function.name.as_str());
+    UiPart::Own(UiOwnPart::ToolCall { id, name, arguments, input, state: "input-complete", output: None })
 }
 
 /// The value of a result that is JSON, otherwise its text or parts.
