@@ -2,7 +2,10 @@
 
 /// Sets close-on-exec on all descriptors but the standard ones. Those that this process opens itself have it already; those that
 /// it inherited would otherwise be open in every child process.
+#[cfg(unix)]
 pub(crate) fn close_descriptors_on_exec() {
-    #[cfg(unix)]
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
 }
+
+#[cfg(not(unix))]
+pub(crate) fn close_descriptors_on_exec() {}
