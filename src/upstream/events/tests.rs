@@ -1,4 +1,5 @@
 use futures::stream;
+use tokio::time::sleep;
 
 use super::*;
 

@@ -19,7 +19,7 @@ use crate::{
         threads::pages::page_size,
     },
     protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder},
-    threads::{ThreadError, MessageList, MessageSelection, ThreadOverview, Threads},
+    threads::{MessageList, MessageSelection, ThreadError, ThreadOverview, Threads},
 };
 
 /// The number of messages without `limit`: more than a thread can have (`[threads] max_messages`). TanStack's client sends a
