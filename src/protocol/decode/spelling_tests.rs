@@ -48,6 +48,12 @@ fn described() -> BTreeMap<&'static str, Vec<&'static str>> {
             objects.entry(object).or_default().push(name);
         }
     }
+    // `read_message!` names the members of all messages. Activities have no encrypted value.
+    let common = objects.remove("$object").unwrap_or_default();
+    for (object, members) in objects.iter_mut().filter(|(object, _)| object.ends_with("Message")) {
+        let has = |name: &&&str| *object != "ActivityMessage" || !name.starts_with("encrypted");
+        members.extend(common.iter().filter(has));
+    }
     objects
 }
 
