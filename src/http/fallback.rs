@@ -2,8 +2,7 @@
 
 use axum::{
     extract::{OriginalUri, State},
-    http::{Method, Uri, header::ALLOW, request::Parts},
-    response::{IntoResponse as _, Response},
+    http::{Method, Uri},
 };
 
 use super::{error::ApiError, index::mount_prefix, state::App};
@@ -28,16 +27,4 @@ pub(crate) async fn method_not_allowed(
         original.path(),
         app.routes().find(uri.path()).map(|route| route.methods.as_str()),
     )
-}
-
-/// Returns the refusal of a `HEAD`, for which axum calls the handler of `GET`: it would read a whole thread, and send nothing
-/// of it.
-pub(crate) fn refusal_of_head(app: &App, head: &Parts) -> Option<Response> {
-    if head.method != Method::HEAD {
-        return None;
-    }
-    let original = head.extensions.get().map_or(&head.uri, |OriginalUri(original)| original);
-    let methods = app.routes().find(head.uri.path()).map_or("GET", |route| route.methods.as_str());
-    let refusal = ApiError::method_not_allowed(&Method::HEAD, original.path(), Some(methods));
-    Some(([(ALLOW, methods.to_owned())], refusal).into_response())
 }

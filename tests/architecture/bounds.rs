@@ -104,7 +104,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("threads", "src/store/contract/remove.rs", "surplus_threads_of_an_owner_are_removed"),
     ("bytes of threads", "tests/threads/owners.rs", "stored_bytes_are_limited_for_one_principal_and_in_all"),
     ("logs of detached runs", "src/store/contract/remove.rs", "surplus_logs_are_removed"),
-    ("threads that are searched for a run", "src/store/contract/read.rs", "a_thread_is_found_by_its_newest_run"),
+    ("threads that are searched for a run", "src/threads/views.rs", "a_thread_is_found_by_its_newest_run_among_200"),
     ("recordings", "src/observe/recordings/folder.rs", "the_oldest_recordings_are_removed_and_other_files_are_not"),
     ("followers of runs", "tests/run/followers.rs", "followers_are_limited_however_they_follow"),
     ("memory of a follower", "tests/run/detached.rs", "a_follower_that_does_not_read_does_not_slow_the_run"),

@@ -4,10 +4,10 @@ use std::{any::Any, panic::AssertUnwindSafe};
 
 use axum::{
     Router,
-    extract::{Request, State},
-    http::header,
+    extract::{OriginalUri, Request, State},
+    http::{Method, header, request::Parts},
     middleware::{Next, from_fn_with_state},
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
 use futures::FutureExt as _;
 
@@ -19,7 +19,7 @@ use super::{
     serve::BeyondLimit,
 };
 use crate::auth::Principal;
-use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, fallback, state::App};
+use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, state::App};
 
 /// The first layer is the outermost.
 pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
@@ -54,11 +54,23 @@ async fn admit(State(app): State<App>, request: Request, next: Next) -> Result<R
     let (mut head, body) = request.into_parts();
     let principal = app.auth().authenticate(&head).await?;
     require_json_or_no_body(&head, &body)?;
-    if let Some(refusal) = fallback::refusal_of_head(&app, &head) {
+    if let Some(refusal) = refusal_of_head(&app, &head) {
         return Ok(refusal);
     }
     head.extensions.insert(Caller(principal));
     Ok(next.run(Request::from_parts(head, body)).await)
+}
+
+/// Returns the refusal of a `HEAD`, for which axum calls the handler of `GET`: it would read a whole thread, and send nothing
+/// of it.
+fn refusal_of_head(app: &App, head: &Parts) -> Option<Response> {
+    if head.method != Method::HEAD {
+        return None;
+    }
+    let original = head.extensions.get().map_or(&head.uri, |OriginalUri(original)| original);
+    let methods = app.routes().find(head.uri.path()).map_or("GET", |route| route.methods.as_str());
+    let refusal = ApiError::method_not_allowed(&Method::HEAD, original.path(), Some(methods));
+    Some(([(header::ALLOW, methods.to_owned())], refusal).into_response())
 }
 
 /// What comes before authentication, which can take long. One layer, because each moves the request and its future to a box

@@ -34,6 +34,14 @@ pub(super) struct ServerProcess {
     stderr_tail: Arc<Mutex<VecDeque<String>>>,
 }
 
+#[cfg(unix)]
+fn lead_group(command: &mut CommandWrap) {
+    command.wrap(ProcessGroup::leader());
+}
+
+#[cfg(not(unix))]
+fn lead_group(_: &mut CommandWrap) {}
+
 impl ServerProcess {
     pub(super) fn spawn(
         server: &str,
@@ -48,8 +56,7 @@ impl ServerProcess {
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut command = CommandWrap::from(command);
-        #[cfg(unix)]
-        command.wrap(ProcessGroup::leader());
+        lead_group(&mut command);
         let mut process = command.spawn()?;
         let pipes = (process.stdin().take(), process.stdout().take(), process.stderr().take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {

@@ -110,9 +110,10 @@ impl Tool for McpTool {
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let request = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments.clone());
         let (answer, secrets) = self.caller.call(CallToolRequest::new(request), cx).await?;
-        let page = page_event(&self.ui, &self.caller, arguments, &answer, &secrets, cx);
+        let McpCaller { server, options, .. } = &*self.caller;
+        let page = page_event(&self.ui, server, options, arguments, &answer, &secrets, cx);
         page.into_iter().for_each(|event| cx.emit_after_result(event));
-        result::to_content(&answer, self.caller.options.max_result_bytes, &secrets)
+        result::to_content(&answer, options.max_result_bytes, &secrets)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::call::McpCaller;
+use super::options::McpServerOptions;
 use crate::{
     protocol::{Event, JsonObject, MessageId, event::ActivitySnapshot},
     tools::{ToolContext, secrets::Secrets},
@@ -45,13 +45,13 @@ pub(super) fn is_page(uri: &str) -> bool {
 /// Returns the event that shows a page with the result of a call; `None` if the tool has no page, or the result is too large.
 pub(super) fn page_event(
     ui: &ToolUi,
-    caller: &McpCaller,
+    server: &str,
+    options: &McpServerOptions,
     arguments: JsonObject,
     answer: &Value,
     secrets: &Secrets,
     cx: &ToolContext,
 ) -> Option<Event> {
-    let (server, options) = (&*caller.server, &caller.options);
     let uri = ui.resource_uri.as_ref().filter(|_| options.apps)?;
     let mut result = answer.clone();
     redact(&mut result, secrets);
