@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
 /// The server bounds the cost of a patch by a constant, about half a second: as much as this number of bytes may take.
-const COST_OF_PATCH: usize = 256 << 10;
+const COST_OF_PATCH: usize = 512 << 10;
 
 fuzz_target!(|data: &[u8]| {
     let bytes = amplified(data);

@@ -109,7 +109,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("followers of runs", "tests/run/followers.rs", "followers_are_limited_however_they_follow"),
     ("memory of a follower", "tests/run/detached.rs", "a_follower_that_does_not_read_does_not_slow_the_run"),
     ("clients that do not read", "src/http/accept/stall_timeout.rs", "a_write_that_is_not_read_fails_after_the_limit"),
-    ("JSON patches", "src/protocol/patch/apply.rs", "copies_are_bounded_in_size"),
+    ("JSON patches", "src/protocol/patch/apply.rs", "copies_and_moves_are_bounded_by_their_memory"),
     ("open items of a run", "src/run/drive/guard/items.rs", "at_most_1024_items_of_a_kind_are_open"),
     ("schemas of tools", "src/protocol/schema/size.rs", "references_are_counted_as_what_they_refer_to"),
     (

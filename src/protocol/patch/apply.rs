@@ -12,8 +12,8 @@ use super::{PatchKind, PatchOperation};
 
 /// Maximum depth of a patched document, about the maximum of an input.
 const MAX_DEPTH: usize = 128;
-/// Maximum size of a document after a `copy`, in bytes as [`size`] estimates them.
-const MAX_SIZE: usize = 32 * 1024 * 1024;
+/// Maximum memory of a document after a `copy`, and of what a patch moves, in bytes as [`memory`] estimates them.
+const MAX_MEMORY: usize = 32 * 1024 * 1024;
 /// Maximum cost of a patch, about 0.5 seconds: a `move` of 60 bytes copies a part of the document, and a `remove` at the
 /// beginning of a list moves all its other items.
 const MAX_COST: usize = 64 * 1024 * 1024;
@@ -92,7 +92,7 @@ pub(crate) fn apply_within<'p>(
     budget: &mut usize,
 ) -> Result<AppliedPatch<'p>, PatchError> {
     let limit = MAX_COST.min(*budget);
-    let mut patcher = Patcher { document, changes: Vec::new(), room: None, cost_left: limit };
+    let mut patcher = Patcher { document, changes: Vec::new(), room: None, undo_room: MAX_MEMORY, cost_left: limit };
     let failed = patch
         .iter()
         .enumerate()
@@ -132,8 +132,10 @@ impl AppliedPatch<'_> {
 struct Patcher<'d, 'p> {
     document: &'d mut Value,
     changes: Vec<Change<'p>>,
-    /// Bytes that may still be copied; determined at the first `copy`.
+    /// Bytes of memory that copies may still take; determined at the first `copy`.
     room: Option<usize>,
+    /// Bytes of memory that may still be moved; moved values are kept.
+    undo_room: usize,
     cost_left: usize,
 }
 
@@ -151,9 +153,9 @@ impl<'p> Patcher<'_, 'p> {
             PatchKind::Remove { path } => self.remove(path),
             PatchKind::Replace { path, value } => self.replace(path, value.clone()),
             PatchKind::Move { from, path } => {
-                let size = size(self.existing(from)?);
-                self.charge(size)?;
                 let value = self.existing(from)?.clone();
+                self.charge(size(&value))?;
+                self.undo_room = self.undo_room.checked_sub(memory(&value)).ok_or(PatchProblem::TooCostly)?;
                 self.remove(from)?;
                 self.put(path, value, false)
             }
@@ -163,13 +165,12 @@ impl<'p> Patcher<'_, 'p> {
                     None => {
                         let size = size(self.document);
                         self.charge(size)?;
-                        MAX_SIZE.saturating_sub(size)
+                        MAX_MEMORY.saturating_sub(memory(self.document))
                     }
                 };
-                let size = size(self.existing(from)?);
-                self.charge(size)?;
-                self.room = Some(room.checked_sub(size).ok_or(PatchProblem::TooLarge)?);
                 let value = self.existing(from)?.clone();
+                self.charge(size(&value))?;
+                self.room = Some(room.checked_sub(memory(&value)).ok_or(PatchProblem::TooLarge)?);
                 self.put(path, value, false)
             }
             PatchKind::Test { path, value } => match find(self.document, path, Indices::Lenient) {
@@ -314,8 +315,23 @@ fn depth(value: &Value) -> usize {
     }
 }
 
+/// Returns the memory of a value: an object has room for four members from the first one on.
+fn memory(value: &Value) -> usize {
+    const VALUE: usize = size_of::<Value>();
+    const MEMBER: usize = size_of::<(usize, String, usize)>();
+    VALUE
+        + match value {
+            Value::Array(list) => list.iter().map(memory).sum(),
+            Value::Object(object) => {
+                let members = object.iter().map(|(name, value)| MEMBER + name.len() + memory(value));
+                members.sum::<usize>() + if object.is_empty() { 0 } else { 4 * (VALUE + MEMBER) }
+            }
+            Value::String(text) => text.len(),
+            _ => 0,
+        }
+}
+
 fn size(value: &Value) -> usize {
-    /// Each value has a comma in JSON, and more than that in memory.
     const OVERHEAD: usize = 8;
     OVERHEAD
         + match value {
@@ -427,17 +443,22 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_bounded_in_size() {
-        let document = json!({ "list": ["x".repeat(1000)] });
+    fn copies_and_moves_are_bounded_by_their_memory() {
         let double = json!({ "op": "copy", "from": "/list", "path": "/list/-" });
-        let error = patched(&document, Value::Array(vec![double; 64])).unwrap_err();
-        assert_eq!(error.problem, PatchProblem::TooLarge);
-        // Also over several patches.
-        let patch: Vec<PatchOperation> =
-            serde_json::from_value(json!([{ "op": "copy", "from": "/list", "path": "/list/-" }])).unwrap();
-        let mut document = document;
-        while apply(&mut document, &patch).is_ok() {
-            assert!(size(&document) <= MAX_SIZE);
+        let move_to = |from: &str, path: &str| json!({ "op": "move", "from": from, "path": path });
+        // The object takes about 60 times as much memory as JSON.
+        for item in [json!("x".repeat(1000)), json!({ "a": {} })] {
+            let mut document = json!({ "list": [item] });
+            let error = patched(&document, Value::Array(vec![double.clone(); 64])).unwrap_err();
+            assert_eq!(error.problem, PatchProblem::TooLarge);
+            // Also over several patches.
+            let patch: Vec<PatchOperation> = serde_json::from_value(json!([double])).unwrap();
+            while apply(&mut document, &patch).is_ok() {
+                assert!(memory(&document) <= MAX_MEMORY);
+            }
+            let (there, back) = (move_to("/list", "/other"), move_to("/other", "/list"));
+            let error = patched(&document, json!([there, back, there, back])).unwrap_err();
+            assert_eq!(error.problem, PatchProblem::TooCostly);
         }
     }
 
