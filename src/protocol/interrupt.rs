@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, is_absent, wire_struct::wire_struct};
 
 wire_struct! {
-    without_new
+    own_new
     /// A request for an answer that the run needs before it can continue.
     Interrupt {
         /// Unique within the run.

@@ -285,7 +285,7 @@ message! {
 }
 
 wire_struct! {
-    without_new
+    own_new
     /// A tool call in an assistant message.
     ToolCall {
         /// The answering tool message refers to it.

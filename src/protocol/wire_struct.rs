@@ -1,8 +1,8 @@
 //! The macro that defines a struct of the protocol, and its constructor.
 
 /// Defines a struct from its required members, its `optional` ones, which are left out of JSON when absent, and
-/// `defaulted` ones with attributes of their own. `new` takes the required members. A struct that is `without_new` can
-/// write its own from `bare`, which is private.
+/// `defaulted` ones with attributes of their own. `new` takes the required members. A struct with its
+/// `own_new` writes that from `bare`, which is private; one that is `without_new` has no constructor.
 macro_rules! wire_struct {
     (@define [$($constructor:tt)*] $(#[$meta:meta])* $name:ident {
         $($(#[$required_meta:meta])* $required:ident: $required_type:ty,)*
@@ -24,18 +24,23 @@ macro_rules! wire_struct {
             $($($(#[$defaulted_meta])* pub $defaulted: $defaulted_type,)*)?
         }
 
+        $crate::protocol::wire_struct::wire_struct!(
+            @construct [$($constructor)*] $name [$($required: $required_type,)*] [$($($optional,)*)? $($($defaulted,)*)?]
+        );
+    };
+    (@construct [] $($members:tt)*) => {};
+    (@construct [$($constructor:tt)*] $name:ident [$($required:ident: $type:ty,)*] [$($other:ident,)*]) => {
         impl $name {
-            $($constructor)*($($required: impl Into<$required_type>),*) -> Self {
-                Self {
-                    $($required: $required.into(),)*
-                    $($($optional: None,)*)?
-                    $($($defaulted: Default::default(),)*)?
-                }
+            $($constructor)*($($required: impl Into<$type>),*) -> Self {
+                Self { $($required: $required.into(),)* $($other: Default::default(),)* }
             }
         }
     };
     (without_new $($definition:tt)*) => {
-        $crate::protocol::wire_struct::wire_struct!(@define [#[allow(dead_code)] fn bare] $($definition)*);
+        $crate::protocol::wire_struct::wire_struct!(@define [] $($definition)*);
+    };
+    (own_new $($definition:tt)*) => {
+        $crate::protocol::wire_struct::wire_struct!(@define [fn bare] $($definition)*);
     };
     ($($definition:tt)*) => {
         $crate::protocol::wire_struct::wire_struct!(@define [

@@ -77,11 +77,11 @@ impl<'de> Deserialize<'de> for BaseEvent {
 /// Defines an event struct as [`wire_struct!`](crate::protocol::wire_struct) does: with the attribution to a subagent unless
 /// it is `run_scoped`, and with the base fields.
 macro_rules! event {
-    (@define [$($without_new:ident)?] [$($attribution:tt)*] $(#[$meta:meta])* $name:ident { $($required:tt)* }
+    (@define [$($new:ident)?] [$($attribution:tt)*] $(#[$meta:meta])* $name:ident { $($required:tt)* }
         $(optional { $($optional:tt)* })? $(defaulted { $($defaulted:tt)* })?
     ) => {
         $crate::protocol::wire_struct::wire_struct! {
-            $($without_new)? $(#[$meta])* $name { $($required)* }
+            $($new)? $(#[$meta])* $name { $($required)* }
             optional { $($($optional)*)? $($attribution)* }
             defaulted {
                 $($($defaulted)*)?
@@ -92,11 +92,12 @@ macro_rules! event {
             }
         }
     };
-    (run_scoped without_new $($event:tt)*) => { event!(@define [without_new] [] $($event)*); };
+    (run_scoped own_new $($event:tt)*) => { event!(@define [own_new] [] $($event)*); };
     (run_scoped $($event:tt)*) => { event!(@define [] [] $($event)*); };
     (without_new $($event:tt)*) => { event!(@attributable [without_new] $($event)*); };
-    (@attributable [$($without_new:ident)?] $($event:tt)*) => {
-        event!(@define [$($without_new)?] [
+    (own_new $($event:tt)*) => { event!(@attributable [own_new] $($event)*); };
+    (@attributable [$($new:ident)?] $($event:tt)*) => {
+        event!(@define [$($new)?] [
             /// The subagent invocation that the event belongs to. Absent for the parent agent.
             subagent_run_id: crate::protocol::SubagentRunId,
         ] $($event)*);

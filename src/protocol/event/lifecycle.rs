@@ -10,7 +10,7 @@ use super::base::event;
 use crate::protocol::{Interrupt, PROTOCOL_VERSION, RunAgentInput, RunId, ThreadId, TokenUsage, ToolCallId, is_absent};
 
 event! {
-    run_scoped without_new
+    run_scoped own_new
     /// Begins a run.
     RunStarted {
         /// The thread.
@@ -28,7 +28,7 @@ event! {
 }
 
 event! {
-    run_scoped without_new
+    run_scoped own_new
     /// Ends a run that did not fail.
     RunFinished {
         /// The thread.
@@ -49,7 +49,7 @@ event! {
 }
 
 event! {
-    run_scoped without_new
+    run_scoped own_new
     /// Ends a run that failed.
     RunError {
         /// The error for people.

@@ -15,7 +15,7 @@ event! {
 }
 
 event! {
-    without_new
+    own_new
     /// Opens a reasoning message.
     ReasoningMessageStart {
         /// The message.

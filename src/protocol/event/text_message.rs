@@ -33,7 +33,7 @@ impl From<TextMessageRole> for Role {
 }
 
 event! {
-    without_new
+    own_new
     /// Opens a text message.
     TextMessageStart {
         /// The message.
