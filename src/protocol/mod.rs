@@ -16,6 +16,7 @@ pub(crate) mod interrupt;
 pub(crate) mod message;
 mod messages;
 mod metadata;
+pub(crate) mod open_values;
 pub(crate) mod patch;
 pub(crate) mod recording;
 pub(crate) mod schema;

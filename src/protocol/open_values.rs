@@ -2,35 +2,35 @@
 
 use serde_json::Value;
 
-use crate::protocol::{ContentPart, JsonObject, Message, MessageContent, ToolCall, ToolMessage, UserMessage};
+use super::{ContentPart, JsonObject, Message, MessageContent, ToolCall, ToolMessage, UserMessage};
 
 /// The memory of an object that is not empty, and of one of its members, beside names and values.
 const OBJECT_BYTES: u64 = 320;
 const MEMBER_BYTES: u64 = 64;
 
 /// Returns the approximate memory of a value, in bytes.
-pub(super) fn size(value: &Value) -> u64 {
-    let size = match value {
+pub(crate) fn memory(value: &Value) -> u64 {
+    let memory_beside = match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len() as u64,
-        Value::Array(items) => items.iter().map(size).sum(),
-        Value::Object(object) => size_of_object(object),
+        Value::Array(items) => items.iter().map(memory).sum(),
+        Value::Object(object) => memory_of_object(object),
     };
-    size + size_of::<Value>() as u64
+    memory_beside + size_of::<Value>() as u64
 }
 
 /// Returns the approximate memory of the open values of a message, in bytes.
-pub(super) fn size_of_message(message: &Message) -> u64 {
+pub(crate) fn memory_of_message(message: &Message) -> u64 {
     let content: u64 = match message {
         Message::User(UserMessage { content: MessageContent::Parts(parts), .. })
         | Message::Tool(ToolMessage { content: MessageContent::Parts(parts), .. }) => {
-            parts.iter().filter_map(metadata_of_part).map(size).sum()
+            parts.iter().filter_map(metadata_of_part).map(memory).sum()
         }
-        Message::Activity(activity) => size_of_object(&activity.content),
+        Message::Activity(activity) => memory_of_object(&activity.content),
         _ => 0,
     };
     let of_calls = message.tool_calls().iter().filter_map(|ToolCall { metadata, .. }| metadata.as_ref());
-    let metadata: u64 = message.metadata().into_iter().chain(of_calls).map(|metadata| size_of_object(metadata)).sum();
+    let metadata: u64 = message.metadata().into_iter().chain(of_calls).map(|metadata| memory_of_object(metadata)).sum();
     content + metadata
 }
 
@@ -44,7 +44,7 @@ fn metadata_of_part(part: &ContentPart) -> Option<&Value> {
     }
 }
 
-fn size_of_object(object: &JsonObject) -> u64 {
-    let members = object.iter().map(|(name, value)| MEMBER_BYTES + name.len() as u64 + size(value)).sum::<u64>();
+fn memory_of_object(object: &JsonObject) -> u64 {
+    let members = object.iter().map(|(name, value)| MEMBER_BYTES + name.len() as u64 + memory(value)).sum::<u64>();
     if object.is_empty() { 0 } else { OBJECT_BYTES + members }
 }

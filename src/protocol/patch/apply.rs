@@ -9,11 +9,12 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{PatchKind, PatchOperation};
+use crate::protocol::open_values::memory;
 
 /// Maximum depth of a patched document, about the maximum of an input.
 const MAX_DEPTH: usize = 128;
 /// Maximum memory of a document after a `copy`, and of what a patch moves, in bytes as [`memory`] estimates them.
-const MAX_MEMORY: usize = 32 * 1024 * 1024;
+const MAX_MEMORY: u64 = 32 * 1024 * 1024;
 /// Maximum cost of a patch, about 0.5 seconds: a `move` of 60 bytes copies a part of the document, and a `remove` at the
 /// beginning of a list moves all its other items.
 const MAX_COST: usize = 64 * 1024 * 1024;
@@ -133,9 +134,9 @@ struct Patcher<'d, 'p> {
     document: &'d mut Value,
     changes: Vec<Change<'p>>,
     /// Bytes of memory that copies may still take; determined at the first `copy`.
-    room: Option<usize>,
+    room: Option<u64>,
     /// Bytes of memory that may still be moved; moved values are kept.
-    undo_room: usize,
+    undo_room: u64,
     cost_left: usize,
 }
 
@@ -313,22 +314,6 @@ fn depth(value: &Value) -> usize {
         Value::Object(object) => 1 + object.values().map(depth).max().unwrap_or(0),
         _ => 0,
     }
-}
-
-/// Returns the memory of a value: an object has room for four members from the first one on.
-fn memory(value: &Value) -> usize {
-    const VALUE: usize = size_of::<Value>();
-    const MEMBER: usize = size_of::<(usize, String, usize)>();
-    VALUE
-        + match value {
-            Value::Array(list) => list.iter().map(memory).sum(),
-            Value::Object(object) => {
-                let members = object.iter().map(|(name, value)| MEMBER + name.len() + memory(value));
-                members.sum::<usize>() + if object.is_empty() { 0 } else { 4 * (VALUE + MEMBER) }
-            }
-            Value::String(text) => text.len(),
-            _ => 0,
-        }
 }
 
 fn size(value: &Value) -> usize {

@@ -6,9 +6,8 @@ use hashlink::LinkedHashMap;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::open_values;
 use crate::{
-    protocol::{Interrupt, Message, MessageId, Messages},
+    protocol::{Interrupt, Message, MessageId, Messages, open_values},
     store::{MessageNode, MessageOrigin, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
 };
 
@@ -132,9 +131,9 @@ impl LoadedThread {
     /// has it, the agent and the transcript.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let Self { bytes, branch, state, .. } = self;
-        let state = state.as_ref().map_or(0, |(_, state)| open_values::size(state));
+        let state = state.as_ref().map_or(0, |(_, state)| open_values::memory(state));
         let messages =
-            branch.messages.iter().map(|message| MESSAGE_OVERHEAD_BYTES + open_values::size_of_message(message));
+            branch.messages.iter().map(|message| MESSAGE_OVERHEAD_BYTES + open_values::memory_of_message(message));
         bytes + THREAD_OVERHEAD_BYTES + STATE_COPIES * state + messages.sum::<u64>()
     }
 }

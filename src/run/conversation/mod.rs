@@ -3,6 +3,5 @@
 pub(crate) mod branch;
 pub(crate) mod decide;
 pub(crate) mod ids;
-mod open_values;
 pub(crate) mod plan;
 pub(crate) mod resume;
