@@ -10,7 +10,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
 pub(super) use crate::base::InvalidOption;
-use crate::upstream::secret_names::is_secret_header;
+use crate::upstream::secret_names::{is_secret_header, secret_variable};
 
 /// The value of an HTTP header in a configuration. `Debug` does not show values.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -57,7 +57,7 @@ pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<Hea
             .map_err(|_| invalid(format!("{name:?} is not a valid header name")))?;
         let (text, is_secret) = match source {
             HeaderSource::Text(text) => (text.clone(), is_secret_header(name)),
-            HeaderSource::Variable { env, prefix } => (prefix.clone() + &env_value(env).map_err(invalid)?, true),
+            HeaderSource::Variable { env, prefix } => (prefix.clone() + &secret_variable(env).map_err(invalid)?, true),
         };
         let mut value = HeaderValue::from_str(&text)
             .map_err(|_| invalid(format!("the value of `{name}` has characters that a header cannot have")))?;
@@ -65,13 +65,6 @@ pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<Hea
         map.insert(header, value);
     }
     Ok(map)
-}
-
-pub(super) fn env_value(name: &str) -> Result<String, String> {
-    match std::env::var(name) {
-        Ok(value) if !value.trim().is_empty() => Ok(value.trim().to_owned()),
-        _ => Err(format!("the environment variable {name} is not set")),
-    }
 }
 
 pub(super) fn check_not_zero<const N: usize>(options: [(&str, bool); N]) -> Result<(), InvalidOption> {

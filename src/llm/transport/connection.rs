@@ -7,7 +7,7 @@ use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use smart_default::SmartDefault;
 
-use crate::upstream::{CONNECT_TIMEOUT, ClientError};
+use crate::upstream::{CONNECT_TIMEOUT, ClientError, secret_names::secret_variable};
 
 /// Options of the connection to a provider. There is no limit on the duration of a whole answer.
 #[derive(Clone, SmartDefault)]
@@ -97,10 +97,7 @@ pub enum SetupError {
 impl Connection {
     /// A connection to the provider's own URL, with the key in an environment variable.
     pub(in crate::llm) fn from_env(variable: &'static str) -> Result<Self, SetupError> {
-        let key = std::env::var(variable).map(|key| key.trim().to_owned()).unwrap_or_default();
-        if key.is_empty() {
-            return Err(SetupError::MissingKey { variable });
-        }
+        let key = secret_variable(variable).map_err(|_| SetupError::MissingKey { variable })?;
         Ok(Self { api_key: Some(key.into()), ..Self::default() })
     }
 

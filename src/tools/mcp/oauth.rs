@@ -20,8 +20,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     base::text::shortened,
-    tools::options::{InvalidOption, env_value},
-    upstream::{body::read_whole, trust::is_trusted_url},
+    tools::options::InvalidOption,
+    upstream::{body::read_whole, secret_names::secret_variable, trust::is_trusted_url},
 };
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -86,7 +86,7 @@ impl OAuthOptions {
 
     /// Reads the secret from the environment.
     pub(super) fn client_secret(&self) -> Result<String, InvalidOption> {
-        env_value(&self.client_secret_env).map_err(|problem| invalid("client_secret_env", problem))
+        secret_variable(&self.client_secret_env).map_err(|problem| invalid("client_secret_env", problem))
     }
 }
 

@@ -15,8 +15,9 @@ use crate::base::units;
 use crate::tools::{
     CallerHeader, Repeat,
     caller_headers::CallerHeaders,
-    options::{HeaderSource, InvalidOption, check_not_zero, env_value, header_map},
+    options::{HeaderSource, InvalidOption, check_not_zero, header_map},
 };
+use crate::upstream::secret_names::secret_variable;
 
 const PROTOCOL_HEADERS: [&str; 4] = ["accept", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
 /// Headers that describe the connection or the body.
@@ -168,7 +169,7 @@ impl McpServerOptions {
         let mut command = self.command.iter().flatten().cloned();
         let mut environment: Vec<_> = self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         for name in &self.env_from {
-            let value = env_value(name).map_err(|problem| InvalidOption::new("env_from", problem))?;
+            let value = secret_variable(name).map_err(|problem| InvalidOption::new("env_from", problem))?;
             environment.push((name.clone(), value));
         }
         let program = command.next().unwrap_or_default();

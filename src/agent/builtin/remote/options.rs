@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::{
     base::{InvalidOption, units},
-    upstream::{self, secret_names::unset_variable},
+    upstream::{self, secret_names::secret_variable},
 };
 
 /// Headers that describe one connection or one body. They are neither set nor passed on.
@@ -149,9 +149,8 @@ impl RemoteOptions {
     pub(super) fn resolved_headers(&self) -> Result<Vec<(String, SecretString)>, InvalidOption> {
         let mut headers = self.headers.clone();
         for (name, variable) in &self.headers_env {
-            let value = std::env::var(variable).ok().filter(|value| !value.trim().is_empty());
-            let value = value.ok_or_else(|| InvalidOption::new("headers_env", unset_variable(variable)))?;
-            headers.push((name.clone(), value.trim().into()));
+            let value = secret_variable(variable).map_err(|problem| InvalidOption::new("headers_env", problem))?;
+            headers.push((name.clone(), value.into()));
         }
         Ok(headers)
     }
