@@ -113,7 +113,8 @@ impl Emitter {
         self.event(state::snapshot(serde_json::to_value(state)?)).await
     }
 
-    /// Changes parts of the state: all operations apply, or none does. Takes [`PatchOperation`](crate::protocol::PatchOperation)s, or a JSON Patch such as
+    /// Changes parts of the state: all operations apply, or none does. Takes a list of
+    /// [`PatchOperation`](crate::protocol::PatchOperation), or a JSON Patch such as
     /// `json!([{ "op": "replace", "path": "/stock", "value": 1 }])`.
     pub async fn patch_state(&self, patch: impl Serialize) -> Result<(), AgentError> {
         self.event(StateDelta::new(read_patch(patch)?)).await

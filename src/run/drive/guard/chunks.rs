@@ -73,7 +73,7 @@ impl Guard {
                 open
             }
             None => {
-                let item = ChunkedItem { kind, id: required(kind, member, id)?.to_owned(), owner };
+                let item = ChunkedItem { kind, id: required(kind, member, id)?.into(), owner };
                 let mut start = start_of(chunk, &item.id)?.attributed_to(item.owner.clone());
                 *start.base_mut() = start_base(chunk.base());
                 self.pass(start, out)?;
@@ -104,7 +104,7 @@ impl Guard {
     ) -> Result<Option<ChunkedItem>, Violation> {
         let mut of_kind = self.open_chunks.iter().filter(|open| open.kind == kind);
         let owner = match id {
-            Some(id) => match of_kind.find(|open| open.id == id) {
+            Some(id) => match of_kind.find(|open| *open.id == *id) {
                 Some(open) => {
                     check_owner(kind, "item", &id, &open.owner, subagent)?;
                     open.owner.clone()
@@ -123,7 +123,7 @@ impl Guard {
             },
         };
         let open = self.open_chunks.iter().find(|open| open.owner == owner);
-        let open = open.filter(|open| open.kind == kind && id.is_none_or(|id| id == open.id)).cloned();
+        let open = open.filter(|open| open.kind == kind && id.is_none_or(|id| *id == *open.id)).cloned();
         if open.is_none() {
             self.close_chunked_item(&owner, out)?;
         }

@@ -1,5 +1,7 @@
 //! The values that the guard keeps for each message, tool call and chunked item.
 
+use std::sync::Arc;
+
 use super::violation::Owner;
 use crate::protocol::{EventType, MessageId, Role, event::TextMessageRole};
 
@@ -29,6 +31,6 @@ pub(crate) struct ImplicitMessage {
 pub(crate) struct ChunkedItem {
     /// The type of its chunks.
     pub(crate) kind: EventType,
-    pub(crate) id: String,
+    pub(crate) id: Arc<str>,
     pub(crate) owner: Owner,
 }
