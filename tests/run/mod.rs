@@ -1,11 +1,7 @@
 //! Runs over HTTP, as clients see them, and the guard of their events. The store is the one in memory; `tests/store` checks
 //! all stores against one contract.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs, unreachable_pub)]
-
 mod branches;
-#[path = "../support/conversation.rs"]
-mod conversation;
 mod detached;
 mod ending;
 mod followers;
@@ -14,15 +10,12 @@ mod history;
 mod interrupts;
 mod limits;
 mod lost;
-#[path = "../support/poll.rs"]
-mod poll;
 mod queue;
+mod quota;
 mod resume;
-#[path = "../support/running.rs"]
-mod support;
 mod sync;
-#[path = "../support/mod.rs"]
-mod whole_streams;
 
-use conversation::{ask, ask_and_leave, ask_detached, changed_options, puppet, refusal, said, types};
-use support::read_until;
+use crate::support::{
+    conversation::{ask, ask_and_leave, ask_detached, changed_options, puppet, refusal, said, types},
+    running::read_until,
+};

@@ -12,7 +12,7 @@ use std::{
 use agui_server::store::{Lease, SqliteStore};
 use tempfile::tempdir;
 
-use crate::{
+use crate::store::{
     files::quick_check,
     steps::{DynStore, NOW, assistant, batch, branch, end_at, events, lease, log, run, thread, user},
 };

@@ -1,16 +1,10 @@
 //! The contract of the `Store` trait on every store, and what is particular to one of them.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, missing_docs, unreachable_pub)]
-
 mod crash;
 mod files;
 mod neighbours;
 mod outage;
-#[path = "../support/postgres.rs"]
-mod postgres;
 mod shared;
-#[path = "../support/small_disk.rs"]
-mod small_disk;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,50 +1,38 @@
-//! The named-event endpoints, tested as the "AG-UI Protocol Implementation Guide" demands: its unit tests (`models`), its
-//! integration tests by name (`protocol`) with the real command and a scripted provider, and its interrupts (`hitl`).
-
-mod history;
-mod hitl;
-mod models;
-mod protocol;
-mod questions;
-mod refusals;
-mod sandbox;
-#[cfg(target_os = "linux")]
-mod sandbox_attacks;
-mod streams;
-mod workspaces;
-
-use crate::{provider, server as process, whole_streams as support};
+//! The command with its named-event endpoints, and the events that they send.
 
 use std::io::Write as _;
 
 use serde_json::{Value, json};
 
-use process::Process;
+use super::{
+    provider::Provider,
+    server::{BINARY, Process},
+};
 
 /// The name and the payload of an event.
-type Frame = (String, Value);
+pub type Frame = (String, Value);
 
 /// The running command, with a client.
-struct TestServer {
-    process: Process,
-    client: reqwest::Client,
+pub struct TestServer {
+    pub process: Process,
+    pub client: reqwest::Client,
     _file: Option<tempfile::NamedTempFile>,
 }
 
 impl TestServer {
     /// Starts the command with its default configuration.
-    fn demo() -> Self {
+    pub fn demo() -> Self {
         Self::new(Process::start(&[], &[]), None)
     }
 
-    fn new(process: Process, file: Option<tempfile::NamedTempFile>) -> Self {
+    pub fn new(process: Process, file: Option<tempfile::NamedTempFile>) -> Self {
         let client = agui_server::internal::direct_client(&Default::default()).unwrap();
         Self { process, client, _file: file }
     }
 
     /// Starts the command with two agents on the provider: `chat`, and `worker` with `tools` for `/agent/agent/stream`.
     /// `more` is appended to the configuration.
-    fn with(provider: &provider::Provider, tools: &str, more: &str) -> Self {
+    pub fn with(provider: &Provider, tools: &str, more: &str) -> Self {
         let agent = |name: &str, tools: &str| {
             format!(
                 "[agents.{name}]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n\
@@ -65,7 +53,7 @@ impl TestServer {
     }
 
     /// Starts the command with an agent that plays this script.
-    fn of_script(script: &str) -> Self {
+    pub fn of_script(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("script.toml"), script).unwrap();
         let mut file = tempfile::Builder::new().suffix(".toml").tempfile_in(folder.keep()).unwrap();
@@ -75,7 +63,7 @@ impl TestServer {
     }
 
     /// A configuration with an agent on the provider that has the sandbox. `more` is appended.
-    fn worker(provider: &provider::Provider, more: &str) -> String {
+    pub fn worker(provider: &Provider, more: &str) -> String {
         format!(
             "[agents.worker]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n\
              tools = [\"sandbox\"]\n{more}",
@@ -84,11 +72,11 @@ impl TestServer {
     }
 
     /// Starts the command as a user who is not root, with an agent that has the sandbox. Needs root.
-    fn of_nobody(provider: &provider::Provider, more: &str) -> Self {
+    pub fn of_nobody(provider: &Provider, more: &str) -> Self {
         let data = tempfile::tempdir().unwrap();
         // Other users cannot read root's folders.
         let binary = data.path().join("agui-server");
-        std::fs::copy(process::BINARY, &binary).unwrap();
+        std::fs::copy(BINARY, &binary).unwrap();
         let config = data.path().join("server.toml");
         std::fs::write(&config, Self::worker(provider, more)).unwrap();
         for path in [data.path(), &binary, &config] {
@@ -100,12 +88,12 @@ impl TestServer {
         Self::new(Process::launch(command, data, &["--config", &config], &[]), None)
     }
 
-    async fn send(&self, path: &str, body: &Value) -> reqwest::Response {
+    pub async fn send(&self, path: &str, body: &Value) -> reqwest::Response {
         self.client.post(format!("{}{path}", self.process.url)).json(body).send().await.unwrap()
     }
 
     /// Returns the events of a successful request.
-    async fn ask(&self, path: &str, body: &Value) -> Vec<Frame> {
+    pub async fn ask(&self, path: &str, body: &Value) -> Vec<Frame> {
         let response = self.send(path, body).await;
         assert_eq!(response.status(), 200, "{body}");
         assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -113,20 +101,20 @@ impl TestServer {
     }
 }
 
-const CHAT: &str = "/agent/chat/stream";
-const AGENT: &str = "/agent/agent/stream";
+pub const CHAT: &str = "/agent/chat/stream";
+pub const AGENT: &str = "/agent/agent/stream";
 
-fn user(content: impl Into<Value>) -> Value {
+pub fn user(content: impl Into<Value>) -> Value {
     json!({ "messages": [{ "role": "user", "content": content.into() }] })
 }
 
-fn on(thread: &str, content: impl Into<Value>) -> Value {
+pub fn on(thread: &str, content: impl Into<Value>) -> Value {
     let mut body = user(content);
     body["thread_id"] = thread.into();
     body
 }
 
-fn frames(body: &str) -> Vec<Frame> {
+pub fn frames(body: &str) -> Vec<Frame> {
     assert!(body.ends_with("\n\n"), "{body:?}");
     let frames = body.split_terminator("\n\n").filter(|frame| !frame.starts_with(':'));
     let frame = |frame: &str| {
@@ -137,33 +125,33 @@ fn frames(body: &str) -> Vec<Frame> {
     frames.map(frame).collect()
 }
 
-fn named<'f>(frames: &'f [Frame], name: &str) -> Vec<&'f Value> {
+pub fn named<'f>(frames: &'f [Frame], name: &str) -> Vec<&'f Value> {
     frames.iter().filter(|(own, _)| own == name).map(|(_, payload)| payload).collect()
 }
 
-fn names(frames: &[Frame]) -> Vec<&str> {
+pub fn names(frames: &[Frame]) -> Vec<&str> {
     let mut names: Vec<&str> = frames.iter().map(|(name, _)| name.as_str()).collect();
     names.dedup();
     names
 }
 
-fn said(frames: &[Frame]) -> String {
+pub fn said(frames: &[Frame]) -> String {
     named(frames, "message").iter().map(|payload| payload["content"].as_str().unwrap()).collect()
 }
 
 /// Returns the thread id of a stream, which its first event has.
-fn thread(frames: &[Frame]) -> String {
+pub fn thread(frames: &[Frame]) -> String {
     assert_eq!((frames[0].0.as_str(), &frames[0].1["type"]), ("status", &json!("run_started")), "{frames:?}");
     frames[0].1["thread_id"].as_str().unwrap().to_owned()
 }
 
 /// A chunk of OpenAI's chat completions.
-fn chunk(delta: Value) -> Value {
+pub fn chunk(delta: Value) -> Value {
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
 }
 
 /// A chunk that calls a tool.
-fn call(id: &str, name: &str, arguments: &Value) -> Value {
+pub fn call(id: &str, name: &str, arguments: &Value) -> Value {
     let function = json!({ "name": name, "arguments": arguments.to_string() });
     chunk(json!({ "tool_calls": [{ "index": 0, "id": id, "function": function }] }))
 }

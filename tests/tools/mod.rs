@@ -1,7 +1,5 @@
-//! The server's own tools: HTTP tools against a service that records requests, and MCP tools against a real server and
-//! a fake one that misbehaves.
-
-#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+//! The server's own tools: HTTP tools against a service that records requests, MCP tools against a real server and a fake
+//! one that misbehaves, and the sandbox of commands.
 
 mod http;
 mod mcp_apps;
@@ -9,6 +7,5 @@ mod mcp_everything;
 mod mcp_misbehaving;
 mod mcp_process;
 mod mcp_sdk;
-#[path = "../support/running.rs"]
-mod running;
+mod sandbox;
 mod support;

@@ -8,7 +8,7 @@ use std::{
 use agui_server::prelude::*;
 use serde_json::Value;
 
-use crate::support::input;
+use crate::support::running::input;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_agui-server");
 

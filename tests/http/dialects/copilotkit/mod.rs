@@ -4,7 +4,7 @@ mod hostile;
 mod settings;
 mod socket;
 
-use crate::support;
+use crate::support::running as support;
 
 use agui_server::{
     Server,
