@@ -226,7 +226,7 @@ async fn redirects_are_not_followed() {
 #[tokio::test]
 async fn proxies_from_the_environment_are_not_used() {
     let mut test = tokio::process::Command::new(std::env::current_exe().unwrap());
-    test.args(["--exact", "http::redirects_are_not_followed"]);
+    test.args(["--exact", "tools::http::redirects_are_not_followed"]);
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         test.env(name, "http://127.0.0.1:1");
     }
