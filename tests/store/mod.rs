@@ -13,6 +13,8 @@ use agui_server::store::{
     contract::{self, steps},
 };
 
+use crate::support::postgres::Postgres;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_store_keeps_the_contract() {
     contract::check(async || MemoryStore::new()).await;
@@ -30,7 +32,7 @@ async fn the_sqlite_store_keeps_the_contract() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_postgres_store_keeps_the_contract() {
-    let Some(server) = postgres::Postgres::shared() else { return };
+    let Some(server) = Postgres::shared() else { return };
     contract::check(async || PostgresStore::open(&server.database("contract").await).await.unwrap()).await;
 }
 
