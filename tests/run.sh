@@ -155,20 +155,10 @@ python_environment() { # python_environment FOLDER REQUIREMENTS
 # Many containers forbid the namespaces that bubblewrap needs.
 can_isolate() { bwrap --unshare-net --unshare-pid --ro-bind / / --proc /proc true; }
 
-# The programs of Rust tests that take minutes: servers under load with faults, and measurements of memory.
-slow_programs=(chaos memory)
-
-# Sets `programs`, the arguments of `cargo test` that choose the Rust tests: all of them, or all but the slow ones.
-choose_programs() {
-    programs=()
-    [ -z "$all" ] || return 0
-    programs=(--lib)
-    local name
-    for name in tests/*/main.rs; do
-        name=$(basename "$(dirname "$name")")
-        [[ " ${slow_programs[*]} " = *" $name "* ]] || programs+=(--test "$name")
-    done
-}
+# The arguments of `cargo test` that choose the Rust tests: all of them, or all but those that take minutes, which are
+# servers under load with faults (chaos), and measurements of memory (memory).
+programs=()
+[ -n "$all" ] || programs=(--lib --test rooms --test architecture)
 
 # The example is a server of the npm clients. All programs together have it already.
 build() {
@@ -238,7 +228,7 @@ fuzz_targets() {
 }
 
 # The spans that the command sends. The other suites have the command without the feature.
-traces() { cargo test --locked --features otel --test observe telemetry; }
+traces() { cargo test --locked --features otel --test rooms observe::telemetry::; }
 
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps; }
 
@@ -253,7 +243,6 @@ if [ -n "$all" ]; then
     start 'Python packages' python_packages
 fi
 command -v promtool >/dev/null || left_out+=("the Rust tests of deploy/: promtool is missing")
-choose_programs
 step 'format' cargo fmt --check
 step 'build' build
 finish 'npm packages' || left_out+=("the Rust tests with MCP servers of npm: the step 'npm packages' failed")
@@ -310,7 +299,7 @@ if [ -n "$all" ]; then
     slow_checks
 else
     left_out+=(
-        "the Rust tests in tests/${slow_programs[0]} and tests/${slow_programs[1]}, and those of servers that are killed again and again; the npm clients with a part in Python; the pages in Chromium; the Python models"
+        "the Rust tests in tests/chaos and tests/memory, and those of servers that are killed again and again; the npm clients with a part in Python; the pages in Chromium; the Python models"
         "each feature alone, rustdoc, traces (the feature otel), fuzz targets, the Docker image"
     )
 fi

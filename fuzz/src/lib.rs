@@ -7,8 +7,11 @@ mod pieces;
 pub mod wire;
 
 /// The checker of streams and the generators of events that the property tests use.
-#[path = "../../tests/support/mod.rs"]
-pub mod support;
+#[path = "../../tests/support"]
+pub mod support {
+    pub mod checker;
+    pub mod streams;
+}
 
 use std::{borrow::Cow, time::Duration};
 

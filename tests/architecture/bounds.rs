@@ -27,7 +27,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("JSON depth", "src/protocol/decode/tests.rs", "depth_is_bounded_in_all_places"),
     ("identifiers", "tests/run/limits.rs", "an_identifier_has_at_most_1024_bytes"),
     ("concurrent runs", "tests/http/limits.rs", "runs_over_the_limit_are_refused_until_one_has_ended"),
-    ("runs of a principal", "tests/auth/quota.rs", "one_of_several_principals_gets_half_of_the_runs_by_default"),
+    ("runs of a principal", "tests/run/quota.rs", "one_of_several_principals_gets_half_of_the_runs_by_default"),
     ("waiting runs of a thread", "tests/run/queue.rs", "a_queue_has_a_maximum_length_and_a_timeout"),
     ("detached runs", "tests/run/detached.rs", "detached_runs_are_limited"),
     ("duration of a run", "src/run/drive/driver/tests.rs", "the_time_limit_cancels_the_run"),
@@ -146,15 +146,15 @@ const TESTS: &[(&str, &str, &str)] = &[
     ),
     (
         "commands of the sandbox",
-        "tests/http/dialects/named_events/sandbox.rs",
+        "tests/tools/sandbox/mod.rs",
         "memory_is_limited_for_each_process_and_for_all_together",
     ),
     (
         "commands of the sandbox at a time",
-        "tests/http/dialects/named_events/sandbox_attacks.rs",
+        "tests/tools/sandbox/attacks.rs",
         "commands_wait_when_the_server_runs_its_maximum",
     ),
-    ("sandbox folders", "tests/http/dialects/named_events/sandbox_attacks.rs", "short_commands_cannot_fill_the_disk"),
+    ("sandbox folders", "tests/tools/sandbox/attacks.rs", "short_commands_cannot_fill_the_disk"),
     (
         "age of published keys (JWKS) that cannot be fetched again",
         "src/auth/jwks.rs",

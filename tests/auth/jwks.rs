@@ -16,9 +16,11 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    jwt::{ask, assert_refused, options, who},
-    support::{Running, eventually_async, input},
-    tokens::{by_rsa, by_secret, claims, es256, fixture, jwk, rs256, sign},
+    auth::jwt::{ask, assert_refused, options, who},
+    support::{
+        running::{Running, eventually_async, input},
+        tokens::{by_rsa, by_secret, claims, es256, fixture, jwk, rs256, sign},
+    },
 };
 
 const UNKNOWN: &str = "the token is signed with a key that the server does not know";

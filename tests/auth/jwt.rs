@@ -9,9 +9,9 @@ use agui_server::{
 use reqwest::header;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::support::{
+    running::{Running, input},
     server::Process,
-    support::{Running, input},
     tokens::{self, by_secret, claims, es256, fixture, from_now, hs256, rs256, sign, with},
 };
 
@@ -143,7 +143,7 @@ async fn a_thread_belongs_to_its_subject_only() {
 
 #[tokio::test]
 async fn the_example_configuration_accepts_tokens_of_a_provider() {
-    let provider = crate::jwks::Provider::start(vec![tokens::jwk("rsa", "a")]).await;
+    let provider = crate::auth::jwks::Provider::start(vec![tokens::jwk("rsa", "a")]).await;
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/jwt.toml");
     // The server starts without keys: they are fetched when the first token comes.
     drop(Process::start(&["--config", file], &[]));

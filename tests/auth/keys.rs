@@ -16,7 +16,7 @@ use reqwest::header;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::support::{Running, input, read_until};
+use crate::support::running::{Running, input, read_until};
 
 const DIGEST_OF_SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
 

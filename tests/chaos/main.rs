@@ -22,13 +22,15 @@ mod dice;
 mod fault;
 mod http;
 mod model;
-#[path = "../support/postgres.rs"]
-mod postgres;
 mod proxy;
-#[path = "../support/server.rs"]
-mod server;
 mod site;
 mod soak;
+#[allow(dead_code, reason = "the program uses a part of them")]
+#[path = "../support"]
+mod support {
+    pub(crate) mod postgres;
+    pub(crate) mod server;
+}
 mod worker;
 
 use std::{

@@ -11,9 +11,8 @@ use std::{
 use crate::{
     client::key,
     dice::Dice,
-    postgres::Postgres,
     proxy::{Proxy, Trouble},
-    server::Process,
+    support::{postgres::Postgres, server::Process},
 };
 
 pub(crate) const PRINCIPALS: usize = 3;

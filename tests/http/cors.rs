@@ -8,7 +8,7 @@ use agui_server::{
 };
 use reqwest::{Method, header};
 
-use crate::support::{Running, input};
+use crate::support::running::{Running, input};
 
 async fn server(cors: Cors) -> Running {
     let options = HttpOptions { cors, ..HttpOptions::default() };

@@ -11,7 +11,7 @@ use reqwest::{StatusCode, header};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use crate::support::{Running, input};
+use crate::support::running::{Running, input};
 
 async fn server() -> Running {
     Running::start(Server::new().agent("echo", Echo)).await

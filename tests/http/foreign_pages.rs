@@ -8,9 +8,9 @@ use agui_server::{
 use reqwest::{Method, RequestBuilder, header};
 use serde_json::{Value, json};
 
-use crate::{
+use crate::support::{
+    running::{Running, events, input, silent},
     server::Process,
-    support::{Running, events, input, silent},
 };
 
 /// `fetch(url, { method: "POST", mode: "no-cors", body: … })` of a page at `https://evil.example`, to this machine.
@@ -128,7 +128,7 @@ async fn a_post_without_body_needs_no_content_type() {
         let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
         let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes()).await.unwrap();
-        let answer = crate::support::read_until(&mut stream, |_| false).await;
+        let answer = crate::support::running::read_until(&mut stream, |_| false).await;
         let status = if path == connect { "200" } else { "404" };
         assert_eq!(answer.split(' ').nth(1), Some(status), "{answer}");
     }

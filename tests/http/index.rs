@@ -9,7 +9,7 @@ use agui_server::{
 use reqwest::header;
 use serde_json::{Value, json};
 
-use crate::support::{Running, input};
+use crate::support::running::{Running, input};
 
 async fn get(server: &Running, accept: &str, key: Option<&str>) -> reqwest::Response {
     let mut request = server.client.get(server.url("/")).header(header::ACCEPT, accept);

@@ -13,7 +13,7 @@ use reqwest::header;
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
-use crate::support::{Running, eventually, eventually_async, input, read_until, silent};
+use crate::support::running::{Running, eventually, eventually_async, input, read_until, silent};
 
 async fn with(options: HttpOptions) -> Running {
     Running::start(Server::new().agent("echo", Echo).http_options(options)).await

@@ -13,8 +13,11 @@ use reqwest::{Method, Response, header};
 use serde_json::{Value, json};
 
 use crate::{
-    catalogue,
-    support::{Running, events, input, refusals::RefusalCheck},
+    protocol::corpus::catalogue,
+    support::{
+        refusals::RefusalCheck,
+        running::{Running, events, input},
+    },
 };
 
 /// The methods of which a document describes some. HEAD is left out: axum serves it wherever it serves GET.

@@ -5,7 +5,7 @@ use axum::http::{Method, StatusCode};
 use reqwest::header;
 use serde_json::Value;
 
-use crate::support::Running;
+use crate::support::running::Running;
 
 const FILES: [(&str, &str); 4] = [
     ("/playground", "text/html; charset=utf-8"),

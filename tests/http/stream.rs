@@ -19,7 +19,7 @@ use reqwest::header;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
-use crate::support::{Count, Running, endless, events, eventually, input, read_until, silent};
+use crate::support::running::{Count, Running, endless, events, eventually, input, read_until, silent};
 
 #[tokio::test]
 async fn a_run_is_a_stream_of_server_sent_events_that_proxies_do_not_buffer() {

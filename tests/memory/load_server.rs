@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::server::Process;
+use crate::support::server::Process;
 
 pub(crate) const MEGABYTE: usize = 1024 * 1024;
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);

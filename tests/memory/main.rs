@@ -6,6 +6,9 @@
 
 mod hostile_connections;
 mod load_server;
-#[path = "../support/server.rs"]
-mod server;
 mod streams;
+#[allow(dead_code, reason = "the program uses a part of it")]
+#[path = "../support"]
+mod support {
+    pub(crate) mod server;
+}

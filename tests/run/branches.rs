@@ -13,7 +13,10 @@ use agui_server::{
 };
 use serde_json::{Value, json};
 
-use crate::{ask, said, support::Running, types};
+use crate::{
+    run::{ask, said, types},
+    support::running::Running,
+};
 
 /// The texts of the conversation that the agent was given, one entry a run.
 type Asked = Arc<Mutex<Vec<String>>>;
@@ -206,11 +209,11 @@ async fn a_parent_run_sets_the_branch_and_the_state() {
 
 #[tokio::test]
 async fn an_undelivered_answer_stays_in_the_conversation() {
-    let (agent, strings, _) = crate::puppet();
+    let (agent, strings, _) = crate::run::puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     let mut stream = server.raw_run(&ask("t", "r1", "m1", "one")).await;
     strings.send("half".to_owned()).unwrap();
-    crate::read_until(&mut stream, |text| text.contains("half")).await;
+    crate::run::read_until(&mut stream, |text| text.contains("half")).await;
     drop(stream);
     server.until_status("t", "cancelled").await;
     // The page shows its question alone, and asks another one.

@@ -16,9 +16,8 @@ use agui_server::{
 use serde_json::{Value, json};
 
 use crate::{
-    ask, ask_and_leave, ask_detached, changed_options, puppet, read_until, refusal, said,
-    support::{Running, endless, events, eventually},
-    types,
+    run::{ask, ask_and_leave, ask_detached, changed_options, puppet, read_until, refusal, said, types},
+    support::running::{Running, endless, events, eventually},
 };
 
 /// The events of a followed run, with their numbers.

@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use agui_server::{Server, agent::builtin::Echo, store::SqliteStore};
 
 use crate::{
-    ask, puppet, read_until,
-    support::{Running, input},
+    run::{ask, puppet, read_until},
+    support::running::{Running, input},
 };
 
 async fn kept_at(path: &Path, server: Server) -> Running {

@@ -4,10 +4,11 @@ use agui_server::{Server, agent::builtin::Echo};
 use reqwest::{RequestBuilder, header};
 
 use crate::{
-    ask, ask_and_leave, ask_detached, changed_options,
-    poll::poll_until,
-    puppet, refusal,
-    support::{Running, read_until},
+    run::{ask, ask_and_leave, ask_detached, changed_options, puppet, refusal},
+    support::{
+        poll::poll_until,
+        running::{Running, read_until},
+    },
 };
 
 const EVENTS: &str = "/threads/t/runs/r/events";

@@ -15,7 +15,10 @@ use agui_server::{
 };
 use serde_json::json;
 
-use crate::{ask, changed_options, refusal, said, support::Running};
+use crate::{
+    run::{ask, changed_options, refusal, said},
+    support::running::Running,
+};
 
 /// An agent that says how many messages it sees, and the state.
 fn counting(input: RunAgentInput, _: RunContext) -> agui_server::agent::EventStream {
@@ -121,11 +124,11 @@ async fn instructions_that_a_thread_already_has_reach_no_agent_when_they_are_ref
 
 #[tokio::test]
 async fn the_events_that_a_client_received_of_an_abandoned_run_are_stored() {
-    let (agent, strings, dropped) = crate::puppet();
+    let (agent, strings, dropped) = crate::run::puppet();
     let server = Running::start(Server::new().agent("puppet", agent)).await;
     let mut stream = server.raw_run(&ask("t", "r", "m", "hi")).await;
     strings.send("half a sen".to_owned()).unwrap();
-    crate::read_until(&mut stream, |text| text.contains("half a sen")).await;
+    crate::run::read_until(&mut stream, |text| text.contains("half a sen")).await;
     drop(stream);
     let thread = server.until_status("t", "cancelled").await;
     assert_eq!(said(&thread), ["user: hi", "assistant: half a sen"]);

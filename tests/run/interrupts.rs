@@ -15,9 +15,8 @@ use agui_server::{
 use serde_json::{Value, json};
 
 use crate::{
-    ask,
-    support::{Count, Running},
-    types,
+    run::{ask, types},
+    support::running::{Count, Running},
 };
 
 /// An agent that asks before it deletes, and counts what it deletes.

@@ -3,7 +3,10 @@
 use agui_server::{Server, agent::builtin::Echo};
 use serde_json::{Value, json};
 
-use crate::{ask, changed_options, said, support::Running};
+use crate::{
+    run::{ask, changed_options, said},
+    support::running::Running,
+};
 
 #[tokio::test]
 async fn a_run_that_would_make_its_thread_too_large_is_refused_and_nothing_is_lost() {

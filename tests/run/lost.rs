@@ -11,7 +11,10 @@ use agui_server::{
 };
 use serde_json::Value;
 
-use crate::{ask, changed_options, puppet, read_until, said, support::Running, types};
+use crate::{
+    run::{ask, changed_options, puppet, read_until, said, types},
+    support::running::Running,
+};
 
 /// An agent that cannot continue.
 fn brief(_: RunAgentInput, _: RunContext) -> EventStream {

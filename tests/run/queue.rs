@@ -11,7 +11,10 @@ use agui_server::{
 };
 use futures::future::select;
 
-use crate::{ask, changed_options, poll::poll_until, puppet, read_until, said, support::Running};
+use crate::{
+    run::{ask, changed_options, puppet, read_until, said},
+    support::{poll::poll_until, running::Running},
+};
 
 fn options(concurrent_runs: ConcurrentRuns) -> ThreadOptions {
     changed_options(|options| options.concurrent_runs = concurrent_runs)
@@ -90,7 +93,7 @@ async fn a_run_that_waits_for_its_turn_can_be_cancelled() {
     })
     .await;
     // It ends at once, although the first one goes on.
-    let second = crate::support::events(&second.await.unwrap());
+    let second = crate::support::running::events(&second.await.unwrap());
     assert_eq!(second[0]["type"], "RUN_STARTED");
     assert_eq!(second[1]["outcome"]["type"], "cancelled");
     strings.send("end".to_owned()).unwrap();

@@ -4,9 +4,8 @@ use agui_server::{Server, agent::builtin::Echo};
 use serde_json::{Value, json};
 
 use crate::{
-    ask, ask_and_leave, ask_detached, puppet, read_until, refusal, said,
-    support::{Running, numbered_events},
-    types,
+    run::{ask, ask_and_leave, ask_detached, puppet, read_until, refusal, said, types},
+    support::running::{Running, numbered_events},
 };
 
 type Numbered = Vec<(Option<u64>, Value)>;

@@ -15,7 +15,10 @@ use agui_server::{
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::{ask, changed_options, read_until, support::Running, types};
+use crate::{
+    run::{ask, changed_options, read_until, types},
+    support::running::Running,
+};
 
 /// The case, the messages that the client shows, those that the agent gets, and the number of snapshots. The thread has
 /// the messages m1, a1, m2, a2.
@@ -148,7 +151,7 @@ async fn a_new_thread_is_what_the_client_shows() {
     for detached in [false, true] {
         let input = Conversations::input(&format!("{detached}"), "r1", &["m1", "a0", "m2"], detached);
         let types = all.server.events(&input).await;
-        assert_eq!(crate::types(&types)[..2], ["RUN_STARTED", "TEXT_MESSAGE_START"]);
+        assert_eq!(crate::run::types(&types)[..2], ["RUN_STARTED", "TEXT_MESSAGE_START"]);
         assert_eq!(all.asked.lock().unwrap().last().unwrap(), "m1 a0 m2");
     }
 }

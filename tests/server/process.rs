@@ -4,9 +4,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::support::{
+    running::{events, eventually_async, input},
     server::{BINARY, Process},
-    support::{events, eventually_async, input},
 };
 
 fn client() -> reqwest::Client {
@@ -223,7 +223,7 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_error() {
     let file = folder.path().join("my.toml");
     let path = file.to_str().unwrap();
     let script = folder.path().join("s.toml");
-    std::fs::write(folder.path().join("ec.pem"), crate::tokens::fixture("ec.pub")).unwrap();
+    std::fs::write(folder.path().join("ec.pem"), crate::support::tokens::fixture("ec.pub")).unwrap();
     for (config, scripted, expected) in [
         ("[server]\nlisen = 1", "", "my.toml:2:1: unknown key `lisen`; did you mean `listen`?"),
         (

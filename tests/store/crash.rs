@@ -12,7 +12,7 @@ use std::{
 use agui_server::store::{Lease, SqliteStore};
 use tempfile::tempdir;
 
-use crate::{
+use crate::store::{
     files::quick_check,
     steps::{DynStore, NOW, assistant, batch, branch, end_at, events, lease, log, run, thread, user},
 };
@@ -47,7 +47,7 @@ async fn every_write_that_returned_survives_the_process() {
         let folder = tempdir().unwrap();
         let path = folder.path().join("threads.db");
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "crash::write_until_killed", "--nocapture"]).env(VARIABLE, &path);
+        command.args(["--exact", "store::crash::write_until_killed", "--nocapture"]).env(VARIABLE, &path);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut written = || {

@@ -14,11 +14,11 @@ use tempfile::tempdir;
 use tokio::time::timeout;
 
 use crate::{
-    small_disk::SmallDisk,
-    steps::{
+    store::steps::{
         DynStore, NOW, TestEnd, TestRun, assistant, batch, branch, delete, end_at, ended_run, events, exists, finish,
         key, lease, log, run, thread, user,
     },
+    support::small_disk::SmallDisk,
 };
 
 async fn open(path: &Path) -> DynStore {
@@ -266,7 +266,7 @@ async fn a_damaged_file_is_reported() {
         let store: DynStore = Arc::new(store);
         let mut faults = 0;
         for run in runs {
-            if let Err(error) = store.events(crate::steps::OWNER, run, 0, 99).await {
+            if let Err(error) = store.events(crate::store::steps::OWNER, run, 0, 99).await {
                 assert!(!error.is_transient(), "{error:?}");
                 faults += 1;
             }

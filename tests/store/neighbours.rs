@@ -24,8 +24,8 @@ use tokio::{
 };
 
 use crate::{
-    postgres::Postgres,
-    steps::{ALL, DynStore, NOW, assistant, end_at, run},
+    store::steps::{ALL, DynStore, NOW, assistant, end_at, run},
+    support::postgres::Postgres,
 };
 
 const ANN: &str = "key:ann";

@@ -9,9 +9,11 @@ use tokio::{
 };
 
 use crate::{
-    postgres::Postgres,
-    shared::open,
-    steps::{NOW, assistant, batch, branch, end_at, events, finish, key, lease, log, run, thread},
+    store::{
+        shared::open,
+        steps::{NOW, assistant, batch, branch, end_at, events, finish, key, lease, log, run, thread},
+    },
+    support::postgres::Postgres,
 };
 
 /// The maximum time of a call that cannot succeed: 5 seconds for a connection, 8 for the operation, and time for a busy
@@ -33,7 +35,7 @@ async fn a_restarted_postgres_is_used_again() {
             new.try_begin(&store, None, 0, None),
             store.append(&batches),
             end.finish(&store, &held, 0),
-            store.run(crate::steps::OWNER, held.thread, &new.id),
+            store.run(crate::store::steps::OWNER, held.thread, &new.id),
             store.check(),
         );
         let errors = [begun.err(), appended.err(), finished.err(), read.err(), checked.err()];

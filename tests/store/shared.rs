@@ -9,11 +9,11 @@ use agui_server::store::{BeginOutcome, OpenError, PostgresStore, SharedStore, Si
 use tokio::{net::TcpListener, sync::broadcast::Receiver, time::timeout};
 
 use crate::{
-    postgres::{PASSWORD, Postgres},
-    steps::{
+    store::steps::{
         DynStore, NOW, TestRun, UNTIL, assistant, batch, delete, end_at, events, finish, is_lost, lease, log, run,
         thread,
     },
+    support::postgres::{PASSWORD, Postgres},
 };
 
 pub(crate) async fn open(url: &str) -> DynStore {
@@ -140,7 +140,7 @@ async fn a_thread_that_is_deleted_while_it_is_written_leaves_no_rows() {
     for round in 0..60 {
         let first = lease(&a, "t", "r").await;
         end_at(NOW).with([assistant("a")]).finish(&a, &first, 0).await.unwrap();
-        let next = run("t", "s").with([crate::steps::user("u")]);
+        let next = run("t", "s").with([crate::store::steps::user("u")]);
         let delete = async {
             // The delay decides which of the two comes first.
             busy_wait(Duration::from_micros(round * 30)).await;

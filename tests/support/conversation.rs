@@ -1,7 +1,4 @@
 //! Requests on stored threads, and an agent that says what a test gives it.
-//!
-//! The test crates that include this module have `running.rs` as `support` and `poll.rs` as `poll`.
-#![allow(dead_code, unreachable_pub)]
 
 use agui_server::{
     agent::{EventStream, RunContext, emit::TextMessage, event_stream},
@@ -12,9 +9,9 @@ use serde_json::{Value, json};
 
 use tokio::sync::mpsc;
 
-use crate::{
+use super::{
     poll,
-    support::{Count, OnDrop, Running, events, read_until},
+    running::{Count, OnDrop, Running, events, read_until},
 };
 
 /// The default options with a change.

@@ -3,7 +3,6 @@
 //! A shell reads from a pipe of the test process. When the test process ends, even by SIGKILL, the pipe closes, and the
 //! shell stops the server and removes its files. The shell ignores HUP, INT and TERM because Ctrl-C signals the whole
 //! process group. Postgres refuses to run as root: root starts it as another user with `setpriv`.
-#![allow(dead_code, reason = "every test crate compiles this module for itself and uses a part of it")]
 
 use std::{
     fs,

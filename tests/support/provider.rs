@@ -2,7 +2,6 @@
 //!
 //! Each request gets the next answer of the script. A request after the last answer gets status 418: clients treat it
 //! as an error and do not retry it.
-#![allow(dead_code, reason = "every test crate compiles this module for itself and uses a part of it")]
 
 use std::{
     collections::VecDeque,

@@ -1,4 +1,4 @@
-//! Compares every refusal of the servers of a test crate with the OpenAPI document: the attribute
+//! Compares every refusal of the servers of the test program with the OpenAPI document: the attribute
 //! of a handler names its groups of codes, which are in `src/http/openapi/refuse.rs`.
 
 use std::{

@@ -1,10 +1,4 @@
 //! A server in this process on its own port, a client for it, and agents for tests.
-//!
-//! Each test crate compiles this file and uses a part of it.
-#![allow(dead_code, unreachable_pub)]
-
-#[path = "refusals.rs"]
-pub mod refusals;
 
 use std::{
     net::SocketAddr,
@@ -27,6 +21,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::oneshot,
 };
+
+use super::refusals;
 
 /// The longest time that a test waits for one thing.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(20);

@@ -18,7 +18,6 @@ pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) url: String,
     /// The URL of the metrics, if they have a listener of their own.
-    #[allow(dead_code, reason = "not all crates that include this module read it")]
     pub(crate) metrics_url: Option<String>,
     /// The log since the server listened.
     log: Arc<Mutex<String>>,
@@ -68,7 +67,6 @@ impl Process {
     }
 
     /// Returns whether the server has logged the text.
-    #[allow(dead_code, reason = "not all crates that include this module call it")]
     pub(crate) fn has_logged(&self, text: &str) -> bool {
         self.log.lock().unwrap().contains(text)
     }

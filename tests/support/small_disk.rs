@@ -1,5 +1,4 @@
 //! A temporary file system of 3 MB, which a test can fill. Only root can mount one.
-#![allow(dead_code, reason = "every test crate compiles this module for itself and uses a part of it")]
 
 use std::{
     fs,

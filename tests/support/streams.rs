@@ -110,6 +110,7 @@ pub fn seeded(count: usize) -> Vec<Script> {
 /// Returns the script that a fuzzer's bytes describe. 0xFF ends a step, so that a changed byte changes one step.
 ///
 /// No agent panics: a fuzzer takes every panic for a find.
+#[allow(dead_code, reason = "the fuzz targets call it")]
 pub fn from_bytes(bytes: &[u8]) -> Script {
     let steps = bytes.split(|byte| *byte == 0xFF);
     let mut steps = steps.map(|step| step.iter().map(|byte| u32::from(*byte)).collect::<Vec<_>>());

@@ -1,7 +1,6 @@
 //! Makes JSON Web Tokens with `ring` alone, so that the library under test does not check its own output.
 //!
 //! The keys in `tests/fixtures/jwt` were made for these tests and are not used elsewhere.
-#![allow(dead_code, unreachable_pub)]
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -8,7 +8,10 @@ use agui_server::{
 };
 use serde_json::{Value, json};
 
-use crate::{ask, changed_options, refusal, said, support::Running};
+use crate::{
+    support::running::Running,
+    threads::{ask, changed_options, refusal, said},
+};
 
 async fn echo() -> Running {
     Running::start(Server::new().agent("echo", Echo)).await

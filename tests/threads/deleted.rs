@@ -17,10 +17,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    ask, ask_detached,
-    postgres::Postgres,
-    puppet, read_until,
-    support::{Running, events},
+    support::{
+        postgres::Postgres,
+        running::{Running, events},
+    },
+    threads::{ask, ask_detached, puppet, read_until},
 };
 
 /// The number of rounds of a race.

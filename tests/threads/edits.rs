@@ -4,7 +4,10 @@ use agui_server::{Server, agent::builtin::Echo};
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use crate::{ask, ask_and_leave, ask_detached, puppet, refusal, said, support::Running};
+use crate::{
+    support::running::Running,
+    threads::{ask, ask_and_leave, ask_detached, puppet, refusal, said},
+};
 
 async fn echo() -> Running {
     Running::start(Server::new().agent("echo", Echo)).await

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use crate::{
-    ask, ask_and_leave, ask_detached, changed_options, refusal,
-    support::{Running, eventually_async, read_until, silent},
+    support::running::{Running, eventually_async, read_until, silent},
+    threads::{ask, ask_and_leave, ask_detached, changed_options, refusal},
 };
 
 /// Reads the events of a principal from now on.

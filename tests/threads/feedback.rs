@@ -3,7 +3,10 @@
 use agui_server::{Server, agent::builtin::Echo};
 use serde_json::{Value, json};
 
-use crate::{ask, refusal, support::Running};
+use crate::{
+    support::running::Running,
+    threads::{ask, refusal},
+};
 
 #[tokio::test]
 async fn feedback_is_stored_returned_and_exported() {

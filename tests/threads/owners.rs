@@ -14,10 +14,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    ask, ask_detached, changed_options,
-    poll::poll_until,
-    puppet, refusal, said,
-    support::{Running, events},
+    support::{
+        poll::poll_until,
+        running::{Running, events},
+    },
+    threads::{ask, ask_detached, changed_options, puppet, refusal, said},
 };
 
 const ANN: &str = "a-key";

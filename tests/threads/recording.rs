@@ -1,4 +1,4 @@
-//! `GET /threads/{thread}/runs/{run}/recording`: when there is a recording, and when not. `tests/observe/recordings/exported.rs`
+//! `GET /threads/{thread}/runs/{run}/recording`: when there is a recording, and when not. `tests/server/recordings/exported.rs`
 //! compares recordings with those of `[record]`.
 
 use std::sync::Arc;
@@ -11,7 +11,10 @@ use agui_server::{
 };
 use serde_json::{Value, json};
 
-use crate::{ask, ask_and_leave, ask_detached, changed_options, puppet, refusal, support::Running};
+use crate::{
+    support::running::Running,
+    threads::{ask, ask_and_leave, ask_detached, changed_options, puppet, refusal},
+};
 
 const RECORDING: &str = "/threads/t/runs/r/recording";
 

@@ -3,7 +3,7 @@
 use agui_server::{Server, agent::builtin::Echo};
 use serde_json::Value;
 
-use crate::{ask, support::Running};
+use crate::{support::running::Running, threads::ask};
 
 async fn found(server: &Running, query: &str) -> (u16, Vec<String>) {
     let request = server.client.get(server.url("/threads")).query(&[("q", query), ("limit", "3")]);

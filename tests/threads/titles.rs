@@ -12,9 +12,11 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::{
-    ask, changed_options,
-    poll::poll_until,
-    support::{Count, Running, TEST_TIMEOUT},
+    support::{
+        poll::poll_until,
+        running::{Count, Running, TEST_TIMEOUT},
+    },
+    threads::{ask, changed_options},
 };
 
 async fn titles(input: RunAgentInput, out: Emitter, calls: Count) -> Result<(), AgentError> {

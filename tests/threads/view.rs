@@ -4,9 +4,8 @@ use agui_server::{Server, agent::builtin::Echo};
 use serde_json::{Value, json};
 
 use crate::{
-    ask, ask_and_leave, ask_detached, puppet, read_until, said,
-    support::{Running, events},
-    types,
+    support::running::{Running, events},
+    threads::{ask, ask_and_leave, ask_detached, puppet, read_until, said, types},
 };
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{call, context_of, error_message, text};
+use crate::tools::support::{call, context_of, error_message, text};
 
 #[derive(Debug, Clone)]
 struct RecordedRequest {
@@ -183,7 +183,7 @@ async fn hostile_arguments_do_not_leave_their_places() {
     assert!(tool.validator.check(r#"{"city":"x","admin":1}"#).await.is_err());
     // An argument cannot repeat a parameter of the URL, even without the check by the schema.
     let arguments = json!({ "city": "x", "key": "other" }).as_object().unwrap().clone();
-    tool.tool.call(arguments, &crate::support::context()).await.unwrap();
+    tool.tool.call(arguments, &crate::tools::support::context()).await.unwrap();
     assert_eq!(service.take_requests()[0].target, "/cities/x/weather?key=fixed");
 }
 
@@ -226,7 +226,7 @@ async fn redirects_are_not_followed() {
 #[tokio::test]
 async fn proxies_from_the_environment_are_not_used() {
     let mut test = tokio::process::Command::new(std::env::current_exe().unwrap());
-    test.args(["--exact", "http::redirects_are_not_followed"]);
+    test.args(["--exact", "tools::http::redirects_are_not_followed"]);
     for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
         test.env(name, "http://127.0.0.1:1");
     }
@@ -268,7 +268,7 @@ async fn errors_of_slow_and_unreachable_services_do_not_contain_arguments() {
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let tool = HttpTool::new("tool", options(gone, "/x?q={q}")).unwrap();
     let arguments = json!({ "q": "private" }).as_object().unwrap().clone();
-    let error = tool.call(arguments, &crate::support::context()).await.unwrap_err();
+    let error = tool.call(arguments, &crate::tools::support::context()).await.unwrap_err();
     assert_eq!(error.message(), "127.0.0.1 cannot be reached.");
     assert!(!format!("{error:?}").contains("private"), "{error:?}");
 }

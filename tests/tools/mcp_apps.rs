@@ -15,8 +15,8 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use crate::{
-    running::{Running, events, read_until, reopened},
-    support::{McpFixture, fake_script},
+    support::running::{Running, events, read_until, reopened},
+    tools::support::{McpFixture, fake_script},
 };
 
 /// Calls the tool `show` once, then ends.

@@ -13,8 +13,8 @@ use tokio::{
 };
 
 use crate::{
-    running::eventually,
-    support::{McpFixture, call, call_until_success, error_message, everything_script, processes, text},
+    support::running::eventually,
+    tools::support::{McpFixture, call, call_until_success, error_message, everything_script, processes, text},
 };
 
 /// Calls tools with each kind of result.

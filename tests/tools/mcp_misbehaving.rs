@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{
-    running::{TEST_TIMEOUT, eventually},
-    support::{McpFixture, call_until_success, context, context_of, error_message, fake_script, kill, processes, text},
+    support::running::{TEST_TIMEOUT, eventually},
+    tools::support::{
+        McpFixture, call_until_success, context, context_of, error_message, fake_script, kill, processes, text,
+    },
 };
 
 /// The server `fake-mcp.mjs`, which records the messages that it receives.
@@ -153,7 +155,7 @@ async fn a_server_that_ends_during_a_call_is_started_again() {
     // Its tools stay listed.
     let echo = fake.mcp.tool("echo");
     eventually("the process has ended", || fake.mcp.processes().is_empty()).await;
-    let error = error_message(crate::support::call(&echo, json!({})).await);
+    let error = error_message(crate::tools::support::call(&echo, json!({})).await);
     assert!(error.contains("not available") || error.contains("broke"), "{error}");
     assert_eq!(call_until_success(&echo, json!({})).await.text(), "{}");
     assert_eq!(fake.starts(), 2);

@@ -5,8 +5,8 @@ use std::{path::Path, process::Stdio};
 use tokio::process::Command;
 
 use crate::{
-    running::{TEST_TIMEOUT, eventually},
-    support::{fake_script, processes, unique_word},
+    support::running::{TEST_TIMEOUT, eventually},
+    tools::support::{fake_script, processes, unique_word},
 };
 
 fn write_config(folder: &Path, word: &str) -> std::path::PathBuf {

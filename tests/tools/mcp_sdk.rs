@@ -21,8 +21,8 @@ use tokio::{
 };
 
 use crate::{
-    running::{Running, TEST_TIMEOUT, events, eventually},
-    support::{McpFixture, context_of, error_message, text},
+    support::running::{Running, TEST_TIMEOUT, events, eventually},
+    tools::support::{McpFixture, context_of, error_message, text},
 };
 
 fn sdk_script() -> PathBuf {
@@ -339,7 +339,7 @@ async fn a_server_that_is_down_is_known_to_be() {
     // The stream of notifications ends, or a call fails.
     eventually("the server is known to be down", || {
         let echo = mcp.tool("headers");
-        tokio::spawn(async move { crate::support::call(&echo, json!({})).await.is_ok() });
+        tokio::spawn(async move { crate::tools::support::call(&echo, json!({})).await.is_ok() });
         !mcp.server.is_connected()
     })
     .await;

@@ -17,7 +17,7 @@ use agui_server::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::running::TEST_TIMEOUT;
+use crate::support::running::TEST_TIMEOUT;
 
 /// Returns the surroundings of a call by a caller with these request headers.
 pub fn context_of(principal: Option<Principal>, headers: &[(&str, &str)]) -> ToolContext {

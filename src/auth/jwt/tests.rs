@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 
+#[allow(dead_code, unreachable_pub, reason = "the tests use a part of it")]
 #[path = "../../../tests/support/tokens.rs"]
 mod tokens;
 

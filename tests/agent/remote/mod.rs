@@ -10,4 +10,4 @@ mod lifetime;
 mod replays;
 mod stream_formats;
 
-use crate::{running, server, whole_streams as support};
+use crate::support::{self, running, server};

@@ -7,7 +7,7 @@ use super::{
     provider::{Answer, Provider},
     text_and_error,
 };
-use crate::providers::events;
+use crate::llm::providers::events;
 
 fn custom<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
     let events = events.iter().filter(|event| event["type"] == "CUSTOM" && event["name"] == name);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::providers::published::gemini::check;
+use crate::llm::providers::published::gemini::check;
 
 use super::{
     Models, ask, input,

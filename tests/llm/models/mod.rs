@@ -1,14 +1,12 @@
-//! Agents with a model over HTTP, against a fake provider: as the command with a configuration, with each configuration
-//! that comes with it, and with tools written in Rust. Clients always get a legal stream.
+//! Agents with a model over HTTP, against a fake provider: as the command with a configuration, and with tools
+//! written in Rust. Clients always get a legal stream.
 
 mod broken;
 mod callers;
 mod calls;
-mod check_online;
 mod context;
 mod endings;
 mod fallback;
-mod files;
 mod forged_calls;
 mod gemini;
 mod instructions;
@@ -17,7 +15,10 @@ mod options;
 mod questions;
 mod rust_tools;
 
-use crate::{KEY, provider, running, server, tokens, whole_streams as support};
+use crate::{
+    llm::KEY,
+    support::{self, provider, running, server, tokens},
+};
 
 use agui_server::{
     llm::{Connection, ModelOptions, OpenAi},
@@ -70,13 +71,13 @@ impl Models {
     }
 }
 
-fn input(text: &str) -> Value {
+pub(crate) fn input(text: &str) -> Value {
     let thread = uuid::Uuid::new_v4().to_string();
     json!({ "threadId": thread, "runId": "r", "messages": [{ "id": "m", "role": "user", "content": text }] })
 }
 
 /// Returns the events of a run. Panics unless they are a legal stream.
-async fn ask(url: &str, input: Value) -> Vec<Value> {
+pub(crate) async fn ask(url: &str, input: Value) -> Vec<Value> {
     let client = agui_server::internal::client(&Default::default()).unwrap();
     let response = client.post(format!("{url}/send-message")).json(&input).send().await.unwrap();
     read_events(input, &response.text().await.unwrap())
@@ -95,7 +96,7 @@ fn read_events(input: Value, body: &str) -> Vec<Value> {
 }
 
 /// Returns the text of a run, and the code of the error that ended it.
-fn text_and_error(events: &[Value]) -> (String, Option<String>) {
+pub(crate) fn text_and_error(events: &[Value]) -> (String, Option<String>) {
     let deltas = events.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT");
     let text = deltas.map(|event| event["delta"].as_str().unwrap()).collect();
     let last = events.last().unwrap();
@@ -126,7 +127,7 @@ fn result(events: &[Value]) -> &str {
 }
 
 /// A chunk of chat completions.
-fn chunk(delta: Value) -> Value {
+pub(crate) fn chunk(delta: Value) -> Value {
     json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] })
 }
 

@@ -12,7 +12,7 @@ mod retries;
 mod secrets;
 mod sweep;
 
-use crate::{KEY, provider};
+use crate::{llm::KEY, support::provider};
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ mod deploy;
 mod llm;
 mod served;
 
-use crate::{provider, running as support, server};
+use crate::support::{provider, running as support, server};
 
 /// Returns the value of a series, such as `agui_runs_total{agent="a"}`; 0 if it is absent.
 fn value(text: &str, series: &str) -> f64 {

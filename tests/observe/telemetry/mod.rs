@@ -11,7 +11,7 @@ mod slow_collector;
 #[cfg(feature = "otel")]
 mod variables;
 
-use crate::{provider, running, server};
+use crate::support::{provider, running, server};
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! The variables of OpenTelemetry that the command follows, and those that it refuses.
 
-use crate::server::BINARY;
+use crate::support::server::BINARY;
 
 #[test]
 fn variables_that_cannot_be_followed_are_errors_at_start() {

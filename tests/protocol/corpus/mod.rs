@@ -3,7 +3,7 @@
 //! That test compares them with the reference implementation: each event as JSON, Server-Sent Event and protobuf frame,
 //! and each stream with the conversation and the state that a client must have after it.
 
-mod catalogue;
+pub(crate) mod catalogue;
 mod snapshots;
 mod streams;
 

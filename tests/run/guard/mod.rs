@@ -13,7 +13,7 @@ use agui_server::{
 };
 use proptest::prelude::*;
 
-use crate::whole_streams::{
+use crate::support::{
     checker::check,
     streams::{Ending, Script, legal, lines, mostly_legal, nonsense, play, script},
 };

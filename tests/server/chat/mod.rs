@@ -5,4 +5,4 @@ mod pipe;
 #[cfg(target_os = "linux")]
 mod terminal;
 
-use crate::{server, support};
+use crate::support::{running as support, server};

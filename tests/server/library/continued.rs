@@ -20,7 +20,7 @@ use tokio::{
     sync::{Notify, oneshot},
 };
 
-use crate::support::{Running, events, eventually};
+use crate::support::running::{Running, events, eventually};
 
 #[derive(Default)]
 struct Desk {

@@ -7,4 +7,4 @@ mod continued;
 mod mounted;
 mod start;
 
-use crate::support;
+use crate::support::running as support;

@@ -8,7 +8,7 @@ use std::{
 use agui_server::prelude::*;
 use serde_json::Value;
 
-use crate::support::input;
+use crate::support::running::input;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_agui-server");
 
@@ -70,7 +70,9 @@ async fn a_program_without_a_subscriber() {
 #[tokio::test]
 async fn a_program_without_a_subscriber_logs_where_it_listens_and_why_a_run_fails() {
     let mut program = Command::new(std::env::current_exe().unwrap());
-    program.args(["library::start::a_program_without_a_subscriber", "--exact", "--nocapture"]).env_remove("RUST_LOG");
+    program
+        .args(["server::library::start::a_program_without_a_subscriber", "--exact", "--nocapture"])
+        .env_remove("RUST_LOG");
     let mut child = program.env(IS_STARTED, "1").stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let listening = lines.find(|line| line.contains("listening on http://")).unwrap();

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::whole_streams::checker;
+use crate::support::checker;
 use agui_server::protocol::{Event, RunAgentInput};
 use axum::{
     Json, Router,

@@ -12,7 +12,7 @@ use super::{
     poll::poll_until,
     said,
 };
-use crate::whole_streams::checker;
+use crate::support::checker;
 
 /// A folder of each server, which outlives it.
 struct Folders {

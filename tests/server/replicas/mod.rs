@@ -20,7 +20,7 @@ mod proxy;
 mod readiness;
 mod unheard;
 
-use crate::{poll, postgres, provider, server, small_disk};
+use crate::support::{poll, postgres, provider, server, small_disk};
 
 use client::Replica;
 use postgres::Postgres;

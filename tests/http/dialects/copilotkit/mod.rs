@@ -4,7 +4,7 @@ mod hostile;
 mod settings;
 mod socket;
 
-use crate::support;
+use crate::support::running as support;
 
 use agui_server::{
     Server,
@@ -45,23 +45,24 @@ fn ask(thread: &str, run: &str) -> Value {
 }
 
 impl Running {
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+    fn request_copilotkit(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, self.url(&format!("/copilotkit{path}")))
     }
 
     /// Posts with a key.
-    async fn posted(&self, key: &str, path: &str, body: &Value) -> Response {
-        let request = self.request(Method::POST, path).bearer_auth(key).header("accept", "text/event-stream");
+    async fn post_copilotkit(&self, key: &str, path: &str, body: &Value) -> Response {
+        let request =
+            self.request_copilotkit(Method::POST, path).bearer_auth(key).header("accept", "text/event-stream");
         request.json(body).send().await.unwrap()
     }
 
     async fn post_envelope(&self, key: &str, envelope: &Value) -> Response {
-        self.posted(key, "", envelope).await
+        self.post_copilotkit(key, "", envelope).await
     }
 
     /// Starts a run that never ends by itself, and disconnects.
     async fn begin(&self, key: &str, thread: &str, run: &str) {
-        let mut response = self.posted(key, "/agent/endless/run", &ask(thread, run)).await;
+        let mut response = self.post_copilotkit(key, "/agent/endless/run", &ask(thread, run)).await;
         assert_eq!(response.status(), 200);
         while !String::from_utf8_lossy(&response.chunk().await.unwrap().unwrap()).contains("and so on") {}
     }
@@ -89,15 +90,18 @@ async fn a_stop_ends_only_the_run_that_it_names() {
     let server = with_two_keys().await;
     server.begin("ada", "t", "r").await;
     let stop = "/agent/endless/stop/t";
-    assert_eq!(body(server.posted("ada", stop, &json!({ "runId": "another" })).await).await["stopped"], false);
+    assert_eq!(body(server.post_copilotkit("ada", stop, &json!({ "runId": "another" })).await).await["stopped"], false);
     assert_eq!(server.statuses("ada", "t").await, ["running"]);
-    assert_eq!(body(server.posted("ada", stop, &json!({ "runId": "r" })).await).await["stopped"], true);
-    let rest = server.posted("ada", "/agent/endless/connect", &ask("t", "c")).await.text().await.unwrap();
+    assert_eq!(body(server.post_copilotkit("ada", stop, &json!({ "runId": "r" })).await).await["stopped"], true);
+    let rest = server.post_copilotkit("ada", "/agent/endless/connect", &ask("t", "c")).await.text().await.unwrap();
     assert!(rest.contains("MESSAGES_SNAPSHOT") || rest.contains("RUN_FINISHED"), "{rest}");
     assert_eq!(server.statuses("ada", "t").await, ["cancelled"]);
-    let none = server.request(Method::POST, stop).bearer_auth("ada").send().await.unwrap();
+    let none = server.request_copilotkit(Method::POST, stop).bearer_auth("ada").send().await.unwrap();
     assert_eq!(body(none).await["stopped"], false, "the run has ended; a stop needs no body");
-    assert_eq!(body(server.posted("ada", "/agent/endless/stop/new", &json!({})).await).await["stopped"], false);
+    assert_eq!(
+        body(server.post_copilotkit("ada", "/agent/endless/stop/new", &json!({})).await).await["stopped"],
+        false
+    );
 }
 
 #[tokio::test]
@@ -106,10 +110,10 @@ async fn a_stop_waits_for_a_run_that_begins_after_it() {
     let begin = async {
         // Lets the stop arrive first; without the wait, the test passes too, but tests less.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        server.posted("ada", "/agent/endless/run", &ask("t", "r")).await.text().await.unwrap()
+        server.post_copilotkit("ada", "/agent/endless/run", &ask("t", "r")).await.text().await.unwrap()
     };
     let input = json!({ "runId": "r" });
-    let (stopped, events) = tokio::join!(server.posted("ada", "/agent/endless/stop/t", &input), begin);
+    let (stopped, events) = tokio::join!(server.post_copilotkit("ada", "/agent/endless/stop/t", &input), begin);
     assert_eq!(body(stopped).await["stopped"], true);
     assert_eq!(support::events(&events).last().unwrap()["type"], "RUN_FINISHED");
     assert_eq!(server.statuses("ada", "t").await, ["cancelled"]);
@@ -120,12 +124,14 @@ async fn a_list_has_only_the_threads_of_its_agent_and_continues_at_its_cursor() 
     let server = with_two_keys().await;
     for (thread, agent) in [("a", "echo"), ("b", "endless"), ("c", "echo"), ("d", "echo")] {
         match agent {
-            "echo" => drop(server.posted("ada", "/agent/echo/run", &ask(thread, "r")).await.text().await.unwrap()),
+            "echo" => {
+                drop(server.post_copilotkit("ada", "/agent/echo/run", &ask(thread, "r")).await.text().await.unwrap())
+            }
             _ => server.begin("ada", thread, "r").await,
         }
     }
     let list = async |key: &str, query: &str| {
-        let list = body(server.request(Method::GET, query).bearer_auth(key).send().await.unwrap()).await;
+        let list = body(server.request_copilotkit(Method::GET, query).bearer_auth(key).send().await.unwrap()).await;
         let ids = list["threads"].as_array().unwrap().iter().map(|thread| thread["id"].as_str().unwrap().to_owned());
         (ids.collect::<Vec<_>>(), list["nextCursor"].as_str().map(str::to_owned), list)
     };
@@ -150,7 +156,7 @@ async fn a_list_has_only_the_threads_of_its_agent_and_continues_at_its_cursor() 
 async fn an_envelope_gets_the_response_of_the_request_in_it() {
     let server = with_two_keys().await;
     let info = server.post_envelope("ada", &json!({ "method": "info" })).await;
-    let plain = server.request(Method::GET, "/info").bearer_auth("ada").send().await.unwrap();
+    let plain = server.request_copilotkit(Method::GET, "/info").bearer_auth("ada").send().await.unwrap();
     assert_eq!(body(info).await, body(plain).await);
     // An id can be any text.
     for id in ["t", "a/b c?d#e%2f", "你好", "..", "."] {
@@ -165,6 +171,6 @@ async fn an_envelope_gets_the_response_of_the_request_in_it() {
     let delete = json!({ "method": "resource/request", "params": { "path": "/threads/t", "httpMethod": "DELETE" } });
     assert_eq!(body(server.post_envelope("ada", &delete).await).await, json!({ "threadId": "t", "deleted": true }));
     assert_eq!(refusal(server.post_envelope("ada", &delete).await).await, (404, "unknown_thread".to_owned()));
-    let slash = server.posted("ada", "/", &json!({ "method": "info" })).await;
+    let slash = server.post_copilotkit("ada", "/", &json!({ "method": "info" })).await;
     assert_eq!(slash.status(), 200, "a runtimeUrl may end with a slash");
 }

@@ -11,17 +11,17 @@ use super::*;
 #[tokio::test]
 async fn a_server_without_stored_threads_runs_agents_and_has_no_thread_routes() {
     let server = Running::start(two_agents().stateless()).await;
-    let info = body(server.request(Method::GET, "/info").send().await.unwrap()).await;
+    let info = body(server.request_copilotkit(Method::GET, "/info").send().await.unwrap()).await;
     let no_endpoints = json!({ "list": false, "inspect": false, "mutations": false, "realtimeMetadata": false });
     assert_eq!([&info["threadEndpoints"], &info["singleRoute"]["threadEndpoints"]], [&no_endpoints, &no_endpoints]);
-    let ran = server.posted("", "/agent/echo/run", &ask("t", "r")).await.text().await.unwrap();
+    let ran = server.post_copilotkit("", "/agent/echo/run", &ask("t", "r")).await.text().await.unwrap();
     assert_eq!(support::events(&ran).last().unwrap()["type"], "RUN_FINISHED");
-    let connected = server.posted("", "/agent/echo/connect", &ask("t", "c")).await;
+    let connected = server.post_copilotkit("", "/agent/echo/connect", &ask("t", "c")).await;
     assert_eq!((connected.status().as_u16(), connected.text().await.unwrap()), (200, String::new()));
-    let stopped = refusal(server.posted("", "/agent/echo/stop/t", &json!({})).await).await;
+    let stopped = refusal(server.post_copilotkit("", "/agent/echo/stop/t", &json!({})).await).await;
     assert_eq!(stopped, (501, "no_stored_threads".to_owned()));
     for path in ["/threads", "/threads/t/messages"] {
-        let refused = refusal(server.request(Method::GET, path).send().await.unwrap()).await;
+        let refused = refusal(server.request_copilotkit(Method::GET, path).send().await.unwrap()).await;
         assert_eq!(refused, (404, "not_found".to_owned()), "{path}");
     }
 }
@@ -63,7 +63,7 @@ async fn a_server_with_an_invalid_prefix_does_not_start() {
 async fn default_is_the_default_agent_unless_an_agent_has_that_name() {
     let agents = async |server: Server| {
         let server = Running::start(server).await;
-        let info = body(server.request(Method::GET, "/info").send().await.unwrap()).await;
+        let info = body(server.request_copilotkit(Method::GET, "/info").send().await.unwrap()).await;
         let agents = info["agents"].as_object().unwrap().iter();
         agents.map(|(id, agent)| format!("{id}: {}", agent["name"].as_str().unwrap())).collect::<Vec<_>>()
     };
@@ -80,7 +80,7 @@ async fn on_disconnect_can_be_set() {
         let input = Value::Object(
             ask("t", "r").as_object().unwrap().clone().into_iter().chain([("forwardedProps".into(), props)]).collect(),
         );
-        server.posted("", "/agent/echo/run", &input).await.text().await.unwrap();
+        server.post_copilotkit("", "/agent/echo/run", &input).await.text().await.unwrap();
         let thread = body(server.client.get(server.url("/threads/t")).send().await.unwrap()).await;
         thread["runs"][0]["detached"].as_bool().unwrap()
     };
@@ -127,7 +127,7 @@ fn the_configuration_sets_prefix_and_on_disconnect() {
 async fn allowed_origins_may_send_custom_headers() {
     let server = with_two_keys().await;
     let preflight = async |origin: &str| {
-        let request = server.request(Method::OPTIONS, "/agent/echo/run").header(header::ORIGIN, origin);
+        let request = server.request_copilotkit(Method::OPTIONS, "/agent/echo/run").header(header::ORIGIN, origin);
         let preflight = request
             .header(header::ACCESS_CONTROL_REQUEST_METHOD, "POST")
             .header(header::ACCESS_CONTROL_REQUEST_HEADERS, "authorization,content-type,x-copilotcloud-public-api-key");

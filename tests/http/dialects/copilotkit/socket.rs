@@ -31,16 +31,17 @@ async fn send(stream: &mut TcpStream, text: &str) {
 }
 
 async fn token(server: &Running, key: &str) -> String {
-    let issued = body(server.posted(key, "/threads/subscribe", &json!({})).await).await;
+    let issued = body(server.post_copilotkit(key, "/threads/subscribe", &json!({})).await).await;
     issued["joinToken"].as_str().unwrap().to_owned()
 }
 
 #[tokio::test]
 async fn a_socket_reports_the_changes_of_the_own_threads() {
     let server = with_two_keys().await;
-    let info = body(server.request(Method::GET, "/info").bearer_auth("ada").send().await.unwrap()).await;
+    let info = body(server.request_copilotkit(Method::GET, "/info").bearer_auth("ada").send().await.unwrap()).await;
     assert_eq!(info["intelligence"]["wsUrl"], format!("//{}/copilotkit/socket", server.address));
-    let list = server.request(Method::GET, "/threads?agentId=default").bearer_auth("ada").send().await.unwrap();
+    let list =
+        server.request_copilotkit(Method::GET, "/threads?agentId=default").bearer_auth("ada").send().await.unwrap();
     assert_eq!(body(list).await["joinCode"], "default");
     let (mut stream, head) = shake_hands(&server, &token(&server, "ada").await, UPGRADE).await;
     assert!(head.starts_with("HTTP/1.1 101"), "{head}");
@@ -52,11 +53,11 @@ async fn a_socket_reports_the_changes_of_the_own_threads() {
     send(&mut stream, r#"[null,"3","phoenix","heartbeat",{}]"#).await;
     assert!(read_until(&mut stream, |text| text.contains("phx_reply")).await.contains(r#"[null,"3","phoenix""#));
     for (key, thread) in [("eve", "of-eve"), ("ada", "of-ada")] {
-        server.posted(key, "/agent/echo/run", &ask(thread, "r")).await.text().await.unwrap();
+        server.post_copilotkit(key, "/agent/echo/run", &ask(thread, "r")).await.text().await.unwrap();
     }
-    server.posted("ada", "/threads/of-ada/archive", &json!({})).await;
+    server.post_copilotkit("ada", "/threads/of-ada/archive", &json!({})).await;
     let mut text = read_until(&mut stream, |text| text.contains(r#""operation":"archived""#)).await;
-    server.request(Method::DELETE, "/threads/of-ada").bearer_auth("ada").send().await.unwrap();
+    server.request_copilotkit(Method::DELETE, "/threads/of-ada").bearer_auth("ada").send().await.unwrap();
     text += &read_until(&mut stream, |text| text.contains(r#""deleted":{"id":"of-ada"}"#)).await;
     assert!(!text.contains("of-eve"), "{text}");
     for part in [

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::provider::Recorded;
+use crate::support::provider::Recorded;
 
 type Checked = Result<(), String>;
 

@@ -9,7 +9,7 @@ use self::{
     members::{Kind, list, members, object, text},
     messages::{Roles, check_messages},
 };
-use crate::provider::Recorded;
+use crate::support::provider::Recorded;
 
 type Checked = Result<(), String>;
 

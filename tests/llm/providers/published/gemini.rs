@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{KEY, provider::Recorded};
+use crate::{llm::KEY, support::provider::Recorded};
 
 type Checked = Result<(), String>;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::shape::{Checked, any_object, boolean, integer, list, number, object, one_of, refuse, text};
-use crate::{KEY, provider::Recorded};
+use crate::{llm::KEY, support::provider::Recorded};
 
 /// Returns the reason for which the service would answer 400.
 pub fn refusal(request: &Recorded) -> Option<String> {

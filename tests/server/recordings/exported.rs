@@ -9,9 +9,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{
-    desk::{Desk, command, post},
-    files::{lines, names, recordings},
+use super::desk::{Desk, command, post};
+use crate::support::{
+    recordings::{lines, names, recordings},
     server::Process,
 };
 

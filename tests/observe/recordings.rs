@@ -4,11 +4,11 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use serde_json::{Value, json};
 
-use super::{
-    files::{names, recordings},
+use crate::support::{
     provider::{Answer, Provider},
-    server::Process,
-    support::{events, eventually, input},
+    recordings::{names, recordings},
+    running::{events, eventually, input},
+    server::{BINARY, Process},
 };
 
 fn client() -> reqwest::Client {
@@ -161,7 +161,7 @@ async fn a_folder_that_cannot_be_written_disturbs_no_run_and_is_logged_once() {
 #[test]
 fn a_folder_that_cannot_be_used_stops_the_start() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let output = std::process::Command::new(super::server::BINARY)
+    let output = std::process::Command::new(BINARY)
         .args(["--listen", "127.0.0.1:0", "--record", file.path().to_str().unwrap()])
         .env("AGUI_STORE__URL", "memory:")
         .output()

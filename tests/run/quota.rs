@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use crate::{
-    jwt::options,
-    support::{Running, eventually, eventually_async, input, read_until, silent},
-    tokens::{self, claims, hs256},
+    auth::jwt::options,
+    support::{
+        running::{Running, eventually, eventually_async, input, read_until, silent},
+        tokens::{self, claims, hs256},
+    },
 };
 
 fn limits(concurrent: usize, per_minute: usize) -> PrincipalLimits {

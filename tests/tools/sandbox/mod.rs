@@ -3,6 +3,10 @@
 //! These tests fail where the sandbox cannot isolate commands, unless `AGUI_SKIP_SANDBOX` is set. `tests/run.sh` sets it
 //! there, and reports it.
 
+#[cfg(target_os = "linux")]
+mod attacks;
+mod workspaces;
+
 use std::{
     path::Path,
     process::Command,
@@ -19,11 +23,10 @@ use agui_server::{
 };
 use serde_json::{Value, json};
 
-use super::{
-    AGENT, TestServer, call, chunk, named, on,
-    process::BINARY,
+use crate::support::{
+    named_events::{AGENT, TestServer, call, chunk, named, on, said},
     provider::{Answer, Provider},
-    said,
+    server::BINARY,
 };
 
 /// Returns whether these tests are skipped.

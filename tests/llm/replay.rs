@@ -4,11 +4,11 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use super::{
-    files::recordings,
+use crate::support::{
     provider::{Answer, Provider},
-    server::Process,
-    support::{events, input},
+    recordings::recordings,
+    running::{events, input},
+    server::{BINARY, Process},
 };
 
 /// A call of the calculator, and the answer to its result.
@@ -153,7 +153,7 @@ fn options_of_a_connection_and_folders_without_exchanges_are_refused() {
         let text = format!("[agents.x]\nkind = \"llm\"\nmodel = \"m\"\nprovider = {options}\n");
         fs::write(&config, text).unwrap();
         let check = ["check", "--config", config.to_str().unwrap()];
-        let output = std::process::Command::new(super::server::BINARY).args(check).output().unwrap();
+        let output = std::process::Command::new(BINARY).args(check).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         String::from_utf8(output.stderr).unwrap()
     };

@@ -5,9 +5,9 @@ use std::{fs, process::Command};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{
+use crate::support::{
+    running::events,
     server::{BINARY, Process},
-    support::events,
 };
 
 pub struct Desk {

@@ -1,7 +1,7 @@
 //! What a command does to get more memory, more disk or more rights than its sandbox gives. Each test runs the attack
 //! as a command in a real sandbox.
 //!
-//! Like the tests in `sandbox`, they are skipped with `AGUI_SKIP_SANDBOX`.
+//! Like those in `mod.rs`, they are skipped with `AGUI_SKIP_SANDBOX`.
 
 use std::{
     process::Command,
@@ -10,11 +10,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{
-    AGENT, TestServer, call, chunk, named, on,
-    process::{BINARY, Process},
+use super::{TestSandbox, is_skipped};
+use crate::support::{
+    named_events::{AGENT, TestServer, call, chunk, named, on},
     provider::{Answer, Provider},
-    sandbox::{TestSandbox, is_skipped},
+    server::{BINARY, Process},
 };
 
 const MEGABYTE: u64 = 1 << 20;

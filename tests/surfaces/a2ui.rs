@@ -12,7 +12,7 @@ use agui_server::{
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
-use crate::running::{Running, events, reopened};
+use crate::support::running::{Running, events, reopened};
 
 /// Gives its answers in order, each a call of a tool or a text, and keeps the requests.
 #[derive(Clone, Default)]

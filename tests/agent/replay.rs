@@ -4,10 +4,10 @@ use std::{fs, path::Path, time::Instant};
 
 use serde_json::{Value, json};
 
-use super::{
-    files::recordings,
-    server::Process,
-    support::{events, input},
+use crate::support::{
+    recordings::recordings,
+    running::{events, input},
+    server::{BINARY, Process},
 };
 
 fn client() -> reqwest::Client {
@@ -197,10 +197,8 @@ fn a_folder_without_recordings_is_refused_with_its_place() {
     fs::write(&config, "[agents.x]\nkind = \"replay\"\ndir = \"r\"\n").unwrap();
     fs::create_dir(folder.path().join("r")).unwrap();
     let check = || {
-        let command = std::process::Command::new(super::server::BINARY)
-            .args(["check", "--config", config.to_str().unwrap()])
-            .output()
-            .unwrap();
+        let command =
+            std::process::Command::new(BINARY).args(["check", "--config", config.to_str().unwrap()]).output().unwrap();
         String::from_utf8(command.stderr).unwrap()
     };
     let problem = check();

@@ -1,16 +1,10 @@
 //! The contract of the `Store` trait on every store, and what is particular to one of them.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, missing_docs, unreachable_pub)]
-
 mod crash;
 mod files;
 mod neighbours;
 mod outage;
-#[path = "../support/postgres.rs"]
-mod postgres;
 mod shared;
-#[path = "../support/small_disk.rs"]
-mod small_disk;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,6 +12,8 @@ use agui_server::store::{
     MemoryStore, PostgresStore, SqliteStore,
     contract::{self, steps},
 };
+
+use crate::support::postgres::Postgres;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_store_keeps_the_contract() {
@@ -36,7 +32,7 @@ async fn the_sqlite_store_keeps_the_contract() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_postgres_store_keeps_the_contract() {
-    let Some(server) = postgres::Postgres::shared() else { return };
+    let Some(server) = Postgres::shared() else { return };
     contract::check(async || PostgresStore::open(&server.database("contract").await).await.unwrap()).await;
 }
 

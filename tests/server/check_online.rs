@@ -16,11 +16,11 @@ use tokio::{
 };
 
 use crate::{
-    KEY,
-    provider::Recorded,
-    providers::published::{anthropic, chat, gemini, responses},
-    running::TEST_TIMEOUT,
-    server::BINARY,
+    llm::{
+        KEY,
+        providers::published::{anthropic, chat, gemini, responses},
+    },
+    support::{provider::Recorded, running::TEST_TIMEOUT, server::BINARY},
 };
 
 /// The models that the provider knows, in the order of [`agents`].

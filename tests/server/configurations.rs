@@ -4,13 +4,16 @@ use std::{fs, process::Command};
 
 use serde_json::json;
 
-use super::{
-    ask, chunk, input,
-    provider::{Answer, Provider},
-    server::{BINARY, Process},
-    text_and_error,
+use crate::{
+    llm::{
+        models::{ask, chunk, input, text_and_error},
+        providers::events,
+    },
+    support::{
+        provider::{Answer, Provider},
+        server::{BINARY, Process},
+    },
 };
-use crate::providers::events;
 
 fn path(name: &str) -> String {
     format!("{}/config/{name}.toml", env!("CARGO_MANIFEST_DIR"))

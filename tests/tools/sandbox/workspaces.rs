@@ -7,11 +7,11 @@ use std::{
 
 use serde_json::json;
 
-use super::{
-    AGENT, TestServer, call, chunk, named, on,
-    process::Process,
+use super::{TestSandbox, is_skipped};
+use crate::support::{
+    named_events::{AGENT, TestServer, call, chunk, named, on},
     provider::{Answer, Provider},
-    sandbox::{TestSandbox, is_skipped},
+    server::{BINARY, Process},
 };
 
 /// Starts a server whose data is in a folder.
@@ -19,7 +19,7 @@ fn start(provider: &Provider, more: &str, data: tempfile::TempDir) -> TestServer
     let config = data.path().join("server.toml");
     std::fs::write(&config, TestServer::worker(provider, more)).unwrap();
     let config = config.to_str().unwrap().to_owned();
-    let command = std::process::Command::new(super::process::BINARY);
+    let command = std::process::Command::new(BINARY);
     TestServer::new(Process::launch(command, data, &["--config", &config], &[]), None)
 }
 

@@ -8,12 +8,12 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{
-    desk::{Desk, command, post},
-    files::{lines, names, recordings},
+use super::desk::{Desk, command, post};
+use crate::support::{
     provider::{Answer, Provider},
+    recordings::{lines, names, recordings},
+    running::input,
     server::{BINARY, Process},
-    support::input,
 };
 
 /// An agent that calls a tool and answers; `{…}` are replaced.

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 
-use super::support::eventually;
+use super::running::eventually;
 
 /// Returns the names of the files in a folder, in order.
 pub fn names(folder: &Path) -> Vec<String> {

@@ -1,0 +1,4 @@
+//! Agents that come with the server.
+
+mod remote;
+mod replay;

@@ -1,0 +1,11 @@
+//! The server over real sockets, with well-behaved and hostile clients.
+
+mod cors;
+mod dialects;
+mod errors;
+mod foreign_pages;
+mod index;
+mod limits;
+mod openapi;
+mod playground;
+mod stream;

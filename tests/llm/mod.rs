@@ -1,0 +1,8 @@
+//! Agents with a model, and the clients of the providers' APIs, against a fake provider.
+
+pub(crate) mod models;
+pub(crate) mod providers;
+mod replay;
+
+/// The provider's key. It has no form of a key, so only its exact text can be found and removed.
+pub(crate) const KEY: &str = "plainwordsfortests";

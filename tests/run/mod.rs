@@ -1,0 +1,21 @@
+//! Runs over HTTP, as clients see them, and the guard of their events. The store is the one in memory; `tests/store` checks
+//! all stores against one contract.
+
+mod branches;
+mod detached;
+mod ending;
+mod followers;
+mod guard;
+mod history;
+mod interrupts;
+mod limits;
+mod lost;
+mod queue;
+mod quota;
+mod resume;
+mod sync;
+
+use crate::support::{
+    conversation::{ask, ask_and_leave, ask_detached, changed_options, puppet, refusal, said, types},
+    running::read_until,
+};

@@ -1,0 +1,10 @@
+//! Whole servers: the library as applications use it, the command with its configuration, and several servers on one store.
+
+mod chat;
+mod check_online;
+mod configurations;
+mod documents;
+mod library;
+mod process;
+mod recordings;
+mod replicas;

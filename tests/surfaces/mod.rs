@@ -1,0 +1,3 @@
+//! Surfaces that agents draw.
+
+mod a2ui;

@@ -1,0 +1,11 @@
+//! The server's own tools: HTTP tools against a service that records requests, MCP tools against a real server and a fake
+//! one that misbehaves, and the sandbox of commands.
+
+mod http;
+mod mcp_apps;
+mod mcp_everything;
+mod mcp_misbehaving;
+mod mcp_process;
+mod mcp_sdk;
+mod sandbox;
+mod support;
