@@ -103,7 +103,7 @@ impl RunsBuilder {
     fn build(self, threads: Option<Arc<ThreadRuns>>) -> Arc<Runs> {
         let share = self.principal_limits.share_of(self.max_concurrent);
         let share = self.principal_limits.concurrent.into_iter().chain(share).min();
-        let runs = Arc::new(Runs {
+        Arc::new(Runs {
             agents: self.agents,
             limits: self.limits,
             is_closed: AtomicBool::new(false),
@@ -117,20 +117,7 @@ impl RunsBuilder {
             metrics: self.metrics,
             recordings: self.recordings,
             records_content: self.records_content,
-        });
-        if let Some(threads) = &runs.threads {
-            let runs = Arc::downgrade(&runs);
-            let _ = threads.recover_run.set(Box::new(move |threads, lost| {
-                let runs = runs.upgrade();
-                Box::pin(async move {
-                    match runs {
-                        Some(runs) => runs.recover(&threads, &lost).await,
-                        None => Ok(false),
-                    }
-                })
-            }));
-        }
-        runs
+        })
     }
 }
 

@@ -30,6 +30,13 @@ struct NodeInfo {
 }
 
 impl Branch {
+    /// The messages of a client that begin a thread. `first` is the number of the first one.
+    pub(super) fn of_client(messages: Messages, first: i64) -> Self {
+        let numbers = (first..).take(messages.len());
+        let nodes = numbers.map(|number| NodeInfo { number, origin: MessageOrigin::Client }).collect();
+        Self { messages, nodes }
+    }
+
     pub(crate) fn messages(&self) -> &Messages {
         &self.messages
     }
@@ -93,17 +100,11 @@ impl Branch {
     }
 }
 
-impl FromIterator<(Message, i64, MessageOrigin)> for Branch {
-    fn from_iter<I: IntoIterator<Item = (Message, i64, MessageOrigin)>>(nodes: I) -> Self {
-        let split = |(message, number, origin)| (message, NodeInfo { number, origin });
-        let (messages, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().map(split).unzip();
-        Self { messages: messages.into(), nodes }
-    }
-}
-
 impl<'a> FromIterator<&'a MessageNode> for Branch {
     fn from_iter<I: IntoIterator<Item = &'a MessageNode>>(nodes: I) -> Self {
-        nodes.into_iter().map(|node| (node.message.clone(), node.number, node.origin)).collect()
+        let split = |node: &MessageNode| (node.message.clone(), NodeInfo { number: node.number, origin: node.origin });
+        let (messages, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().map(split).unzip();
+        Self { messages: messages.into(), nodes }
     }
 }
 
@@ -211,7 +212,8 @@ mod tests {
         let cache = BranchCache::default();
         let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: "t".into() };
         let origin = MessageOrigin::Run { run: 7, delivered: false };
-        let branch: Branch = [(Message::assistant("a", "text"), 1, origin)].into_iter().collect();
+        let mut branch = Branch::default();
+        branch.push(Message::assistant("a", "text"), 1, origin);
         // Of the thread's versions 1 to 5, the delivery made number 4.
         for (cached, expected) in [(2, 2), (3, 4), (4, 4), (5, 5)] {
             let version = ThreadVersion { number: 1, version: cached };
