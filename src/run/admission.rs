@@ -18,10 +18,7 @@ use super::{
     persist::stored_request::StoredRequest,
     request::{RunRequest, StartedRun},
     runs::Runs,
-    turn::{
-        queue::{EnterError, TurnGuard},
-        thread_runs::ThreadRuns,
-    },
+    turn::{queue::TurnGuard, thread_runs::ThreadRuns},
 };
 use crate::{
     base::complete_on_drop::CompleteOnDrop,
@@ -140,11 +137,7 @@ impl ThreadRuns {
             ConcurrentRuns::Reject => 0,
             ConcurrentRuns::Queue | ConcurrentRuns::Supersede => self.options.max_queued,
         };
-        let turn = self.queue.enter(key, run_id, max_waiting).map_err(|error| match error {
-            EnterError::AlreadyQueued => StartError::RunIsRunning,
-            EnterError::Full if max_waiting == 0 => StartError::ThreadIsBusy,
-            EnterError::Full => StartError::QueueFull,
-        })?;
+        let turn = self.queue.enter(key, run_id, max_waiting)?;
         if self.options.concurrent_runs == ConcurrentRuns::Supersede
             && let Some(active) = self.queue.active(key)
         {

@@ -39,20 +39,18 @@ pub(crate) struct StoredRun {
 #[allow(clippy::large_enum_variant, reason = "nearly all values are of the large variant")]
 enum StoredStage {
     Running(TranscribedRun),
-    Committing(PendingCommit),
+    Committing {
+        commit: BoxFuture<'static, (Result<(), StoreError>, HeldLease)>,
+        /// `None` if it was sent already.
+        terminal: Option<Box<Event>>,
+        /// Ends the time of [`MAX_HOLD`]. Set when the run waits for the store.
+        hold_timer: Option<Pin<Box<Sleep>>>,
+    },
     /// The end is stored, or could not be.
     Over {
         /// Set if the end was stored as delivered, and the client has not read the response to its end yet.
         undelivered: Option<HeldLease>,
     },
-}
-
-struct PendingCommit {
-    commit: BoxFuture<'static, (Result<(), StoreError>, HeldLease)>,
-    /// `None` if it was sent already.
-    terminal: Option<Box<Event>>,
-    /// Ends the time of [`MAX_HOLD`]. Set when the run waits for the store.
-    hold_timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl StoredRun {
@@ -69,13 +67,13 @@ impl StoredRun {
             // At shutdown, thousands of runs may end at once. Their clients do not wait for the store.
             let at_once = terminal.take_if(|terminal| is_shutdown(terminal));
             let commit = transcribed.commit(true, None);
-            self.stage = StoredStage::Committing(PendingCommit { commit, terminal, hold_timer: None });
+            self.stage = StoredStage::Committing { commit, terminal, hold_timer: None };
             if let Some(terminal) = at_once {
                 sink.emit(&terminal);
                 return Poll::Ready(Progress::Moved);
             }
         }
-        let StoredStage::Committing(PendingCommit { commit, terminal, hold_timer }) = &mut self.stage else {
+        let StoredStage::Committing { commit, terminal, hold_timer } = &mut self.stage else {
             return Poll::Ready(Progress::Ended);
         };
         let Poll::Ready((result, held)) = commit.as_mut().poll(cx) else {
@@ -114,7 +112,7 @@ impl Drive for StoredRun {
     }
 
     fn is_ending(&self) -> bool {
-        let StoredStage::Committing(PendingCommit { hold_timer: Some(hold_timer), .. }) = &self.stage else {
+        let StoredStage::Committing { hold_timer: Some(hold_timer), .. } = &self.stage else {
             return false;
         };
         !hold_timer.is_elapsed()
@@ -145,7 +143,7 @@ async fn abandon(stage: StoredStage) {
     // The transcribed run has logged an end that could not be stored.
     let undelivered = match stage {
         StoredStage::Over { undelivered } => undelivered,
-        StoredStage::Committing(PendingCommit { commit, .. }) => {
+        StoredStage::Committing { commit, .. } => {
             let (result, held) = commit.await;
             result.is_ok().then_some(held)
         }
