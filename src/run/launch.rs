@@ -63,7 +63,7 @@ impl Runs {
         let observer = RunObserver { metrics: self.metrics.clone(), recording };
         let cx = observed_context(identity, forwarded, rules, &trace, observer).with_journal(journal);
         // Boxed because it is large and moved several times before it is polled.
-        Box::new(Run::new(agent.agent, input, cx, limits, slot))
+        Box::new(Run::new(agent.agent, input, cx, limits, slot, self.debug.clone()))
     }
 }
 

@@ -6,6 +6,7 @@ use hashlink::LinkedHashMap;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::run::limits::memory::MESSAGE_OVERHEAD_BYTES;
 use crate::{
     protocol::{Interrupt, Message, MessageId, Messages, open_values},
     store::{MessageNode, MessageOrigin, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
@@ -154,9 +155,8 @@ struct CachedThreads {
 
 const STATE_COPIES: u64 = 3;
 const MAX_CACHED_BYTES: u64 = 32 * 1024 * 1024;
-/// The approximate memory of a thread and of a message beside their text.
+/// The approximate memory of a thread beside its text.
 const THREAD_OVERHEAD_BYTES: u64 = 1024;
-pub(crate) const MESSAGE_OVERHEAD_BYTES: u64 = 256;
 
 impl BranchCache {
     /// Returns a thread with its [`memory_bytes`](LoadedThread::memory_bytes).
