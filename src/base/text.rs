@@ -1,4 +1,4 @@
-//! Texts of logs and errors.
+//! Texts: of logs and errors, MIME types, and lists of words.
 
 use std::error::Error;
 
@@ -8,6 +8,16 @@ pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// Returns a MIME type without its parameters, in lower case.
+pub(crate) fn essence(mime_type: &str) -> String {
+    mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Returns whether a word is one of a list, which has spaces between its words.
+pub(crate) fn is_in(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|of_list| of_list == word)
 }
 
 /// Returns the text of an error with those of its causes. Some libraries repeat a cause in the text of the error.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Router, routing::get};
+use utoipa::OpenApi as _;
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
     routes,
@@ -74,7 +75,11 @@ pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet>
         true => routes!(send_message::run_agent, join::join_agent),
         false => routes!(send_message::run_agent),
     };
-    let runs = OpenApiRouter::new().routes(default_agent(stores_threads)).routes(named_agent);
+    let runs = match stores_threads {
+        true => OpenApiRouter::with_openapi(join::JoinSchemas::openapi()),
+        false => OpenApiRouter::new(),
+    };
+    let runs = runs.routes(default_agent(stores_threads)).routes(named_agent);
     let agents = OpenApiRouter::new().routes(routes!(agents::list_agents)).routes(routes!(agents::read_capabilities));
     let mut sets = vec![
         RouteSet::new("runs", RouteAccess::Authenticated, runs),

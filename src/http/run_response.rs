@@ -3,17 +3,14 @@
 use axum::{body::Body, response::Response};
 
 use super::{answer_room::AnswerRoom, body::RunBody, follow::FollowedRun, sse_response::respond, state::App};
-use crate::{
-    protocol::encode::Encoder,
-    run::{DetachedRun, StartedRun},
-};
+use crate::{protocol::encode::Encoder, run::StartedRun};
 
 pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder) -> Response {
     let media_type = encoder.media_type();
     match started {
         StartedRun::Unstored(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),
         StartedRun::Stored(run) => respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await)),
-        StartedRun::Detached(DetachedRun { follower, snapshots }) => {
+        StartedRun::Detached { follower, snapshots } => {
             let threads = app.threads().cloned();
             FollowedRun {
                 threads,

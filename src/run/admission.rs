@@ -1,35 +1,30 @@
-//! Admits a run to its thread: waits for its turn in this process, then takes the lease in the store.
+//! Admits a run to its thread: waits for its turn in this process, then begins it in the store.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    agents::AgentEntry,
     conversation::{
         branch::LoadedThread,
-        plan::{ClientInput, Plan, PlanError},
+        plan::{ClientInput, Plan, PlanError, name_messages},
         resume::ResumeDecision,
         title::title_of,
     },
     events::thread_event_hub::ThreadChange,
-    limits::{memory::RunMemory, start_error::StartError},
+    limits::start_error::StartError,
     log::Follower,
     options::ConcurrentRuns,
     persist::stored_request::StoredRequest,
-    request::RunCaller,
-    turn::{
-        queue::{EnterError, TurnGuard},
-        thread_runs::ThreadRuns,
-    },
+    request::{RunRequest, StartedRun},
+    runs::Runs,
+    turn::{queue::TurnGuard, thread_runs::ThreadRuns},
 };
 use crate::{
-    agent::Principal,
-    base::{complete_on_drop::CompleteOnDrop, trace::TraceContext},
-    protocol::{Interrupt, RunAgentInput, RunId},
+    base::complete_on_drop::CompleteOnDrop,
+    protocol::RunId,
     store::{
-        BeginOutcome, Lease, LostRun, NewRun, RunEnd, RunRecord, RunStatus, SharedStore, StoreError, ThreadKey,
-        ThreadSize, Topic, now,
+        BeginOutcome, Lease, LostRun, NewRun, RunRecord, SharedStore, StoreError, ThreadKey, ThreadSize, Topic, now,
     },
 };
 
@@ -38,127 +33,56 @@ const POLL_BACKOFF: [Duration; 2] = [Duration::from_millis(25), Duration::from_m
 /// The interval while signals arrive. Signals can be lost.
 const SLOW_POLL: Duration = Duration::from_secs(2);
 
-pub(crate) enum Admission {
-    Begun(Box<BegunRun>),
-    /// A run with this id is running in another process, and can be followed.
-    Running(Follower),
-    Cancelled(RunAgentInput),
+/// A run that has its turn in this process, until it has begun in the store.
+pub(super) struct Admission {
+    pub(super) runs: Arc<Runs>,
+    pub(super) threads: Arc<ThreadRuns>,
+    pub(super) key: ThreadKey,
+    pub(super) turn: TurnGuard,
+    pub(super) request: RunRequest,
+    /// The positions of the client's messages that came without an id.
+    anonymous: Vec<usize>,
+    /// The thread as it was last read; `None` if it is assumed to be new.
+    pub(super) loaded: Option<LoadedThread>,
 }
 
-pub(crate) struct BegunRun {
-    pub(crate) guard: LeaseGuard,
-    pub(crate) client: ClientInput,
-    /// The thread before the run; `None` if the run has created it.
-    pub(crate) loaded: Option<LoadedThread>,
-    pub(crate) plan: Plan,
-    /// The version of the thread after the begin. The numbers below are those of its last message and its state.
-    pub(crate) version: i64,
-    pub(crate) last_message: i64,
-    pub(crate) state_number: Option<i64>,
-    /// The bytes that are stored of a detached run's request, beside messages and state.
-    pub(crate) request_bytes: u64,
+/// The result of an attempt to begin a run.
+enum BeginAttempt {
+    Begun(StartedRun),
+    /// Another process runs `run` on the thread. Its lease, if it is lost.
+    Busy(Box<Admission>, Box<RunRecord>, Option<Lease>),
 }
 
-/// The lease and the turn of a run. If it is dropped before the run is launched, the run is ended in the store.
-pub(crate) struct LeaseGuard {
-    pub(crate) threads: Arc<ThreadRuns>,
-    pub(crate) key: ThreadKey,
-    pub(crate) lease: Lease,
-    /// The head after the begin, and the interrupts that were open before it.
-    head: i64,
-    open_interrupts: Vec<Interrupt>,
-    turn: Option<TurnGuard>,
-}
-
-impl LeaseGuard {
-    /// Returns the turn to the launched run, which is now responsible for the lease.
-    pub(crate) fn launch(mut self) -> Option<TurnGuard> {
-        self.turn.take()
-    }
-}
-
-impl Drop for LeaseGuard {
-    fn drop(&mut self) {
-        let Some(turn) = self.turn.take() else { return };
-        let (threads, key) = (self.threads.clone(), self.key.clone());
-        let (lease, head) = (self.lease.clone(), self.head);
-        let open_interrupts = std::mem::take(&mut self.open_interrupts);
-        // Without a runtime the process is ending. The next start or another server closes the run.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            let end = RunEnd { interrupts: &open_interrupts, ..RunEnd::new(RunStatus::Cancelled, head) };
-            match threads.store.call("finish", |store| store.finish(&lease, &end)).await {
-                Ok(_) => threads.publish(&key, ThreadChange::Ended),
-                // `LeaseLost`: the thread was deleted.
-                Err(StoreError::LeaseLost) => {}
-                Err(error) => {
-                    tracing::warn!(?error, "a run that was not launched could not be ended; maintenance closes it");
-                }
-            }
-            drop(turn);
-        });
-    }
-}
-
-impl ThreadRuns {
-    pub(crate) fn follow_running(&self, key: &ThreadKey, run_id: &RunId) -> Result<Option<Follower>, StartError> {
-        let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
-        let Some(active) = active else { return Ok(None) };
-        let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
-        let permit = self.followers.take(&key.owner).map_err(|_| StartError::TooManyFollowers)?;
-        tracing::info!(thread = ?key.id, run = ?active.run_id, "following the running run of this id");
-        Ok(Some(Follower::from_live_log(self, key.clone(), active.run_id.clone(), log, Some(permit))))
-    }
-
-    pub(crate) async fn wait_for_turn(&self, key: &ThreadKey, run_id: &RunId) -> Result<TurnGuard, StartError> {
-        let max_waiting = match self.options.concurrent_runs {
-            ConcurrentRuns::Reject => 0,
-            ConcurrentRuns::Queue | ConcurrentRuns::Supersede => self.options.max_queued,
-        };
-        let turn = self.queue.enter(key, run_id, max_waiting).map_err(|error| match error {
-            EnterError::AlreadyQueued => StartError::RunIsRunning,
-            EnterError::Full if max_waiting == 0 => StartError::ThreadIsBusy,
-            EnterError::Full => StartError::QueueFull,
-        })?;
-        if self.options.concurrent_runs == ConcurrentRuns::Supersede
-            && let Some(active) = self.queue.active(key)
-        {
-            active.control.cancel();
-        }
-        timeout(self.options.queue_timeout, turn.turn()).await.map_err(|_| StartError::QueueFull)?;
-        Ok(turn)
-    }
-
-    pub(crate) async fn admit(
+impl Runs {
+    pub(super) async fn admit(
         self: &Arc<Self>,
+        threads: &Arc<ThreadRuns>,
         key: ThreadKey,
         turn: TurnGuard,
-        caller: &RunCaller,
-        client: ClientInput,
-    ) -> Result<Admission, StartError> {
-        self.stored_bytes.check::<StartError>(&self.store, &self.options.retention, &key.owner).await?;
-        let (deadline, asked_at) = (Instant::now() + self.options.queue_timeout, now());
+        mut request: RunRequest,
+    ) -> Result<StartedRun, StartError> {
+        threads.stored_bytes.check::<StartError>(&threads.store, &threads.options.retention, &key.owner).await?;
+        let (deadline, asked_at) = (Instant::now() + threads.options.queue_timeout, now());
         let [mut poll, longest] = POLL_BACKOFF;
-        let (loaded, bytes) = self.cache.take(&key).unzip();
-        let RunCaller { slot, agent, principal, forwarded } = caller;
-        if let (Some(memory), Some(bytes)) = (&slot.memory, bytes) {
+        let (loaded, bytes) = threads.cache.take(&key).unzip();
+        if let (Some(memory), Some(bytes)) = (&request.slot.memory, bytes) {
             memory.thread(bytes).await?;
         }
-        let (agent, principal, trace) = (agent.clone(), principal.clone(), forwarded.trace().cloned());
-        let (threads, detached, memory) = (self.clone(), slot.detached.is_some(), slot.memory.clone());
-        let mut attempt =
-            Box::new(BeginAttempt { threads, key, turn, agent, principal, trace, detached, memory, client, loaded });
+        let anonymous = name_messages(&mut request.input.messages);
+        let (runs, threads) = (self.clone(), threads.clone());
+        let mut admission = Box::new(Admission { runs, threads, key, turn, request, anonymous, loaded });
         loop {
             // The attempt completes even if the client leaves, because a run that was begun has to be ended.
-            let (same, run, lost) = match CompleteOnDrop::new(attempt.begin()).await? {
-                BeginResult::Begun(begun) => return Ok(Admission::Begun(begun)),
-                BeginResult::Busy { attempt, run, lost } => (attempt, run, lost),
+            let (same, run, lost) = match CompleteOnDrop::new(admission.begin()).await? {
+                BeginAttempt::Begun(started) => return Ok(started),
+                BeginAttempt::Busy(admission, run, lost) => (admission, run, lost),
             };
-            attempt = same;
+            admission = same;
+            let Admission { threads, key, turn, request, .. } = &*admission;
             // Maintenance closes lost runs of this process.
-            if let Some(lost) = lost.filter(|lost| lost.holder != self.holder) {
-                let lost = LostRun { key: attempt.key.clone(), run_id: run.id.clone(), lease: lost };
-                match self.recover(lost).await {
+            if let Some(lost) = lost.filter(|lost| lost.holder != threads.holder) {
+                let lost = LostRun { key: key.clone(), run_id: run.id.clone(), lease: lost };
+                match self.recover(threads, &lost).await {
                     // `LeaseLost`: another process has closed the run, or the thread was deleted.
                     Ok(true) | Err(StoreError::LeaseLost) => continue,
                     // Another server may be able to go on with it.
@@ -166,13 +90,14 @@ impl ThreadRuns {
                     Err(error) => return Err(error.into()),
                 }
             }
-            if run.id == attempt.client.rest.run_id {
-                return self.follow_or_reject(&attempt.key, *run);
+            let run_id = &request.input.run_id;
+            if run.id == *run_id {
+                return threads.follow_or_reject(key, &run);
             }
-            match self.options.concurrent_runs {
+            match threads.options.concurrent_runs {
                 ConcurrentRuns::Reject => return Err(StartError::ThreadIsBusy),
                 ConcurrentRuns::Supersede => {
-                    if let Some(shared) = self.store.shared() {
+                    if let Some(shared) = threads.store.shared() {
                         shared.request_cancel(run.thread, &run.id).await?;
                     }
                 }
@@ -182,27 +107,54 @@ impl ThreadRuns {
                 return Err(StartError::QueueFull);
             }
             tokio::select! {
-                () = self.wait_for_free_thread(run.thread, poll) => {}
-                () = attempt.turn.cancelled() => return Ok(Admission::Cancelled(attempt.client.rest)),
+                () = threads.wait_for_free_thread(run.thread, poll) => {}
+                () = turn.cancelled() => return Ok(self.launch_cancelled(admission.request)),
             }
             poll = (poll * 2).min(longest);
             // Another process may have run a request with the same id.
-            let same = self
-                .store
-                .call("run", |store| store.run(&attempt.key.owner, run.thread, &attempt.client.rest.run_id))
-                .await?;
+            let same = threads.store.call("run", |store| store.run(&key.owner, run.thread, run_id)).await?;
             if let Some(same) = same.filter(|same| same.started_at >= asked_at) {
-                return self.follow_or_reject(&attempt.key, same);
+                return threads.follow_or_reject(key, &same);
             }
         }
     }
+}
 
-    fn follow_or_reject(&self, key: &ThreadKey, run: RunRecord) -> Result<Admission, StartError> {
+impl ThreadRuns {
+    /// Follows the run of this id, if it is running in this process.
+    pub(super) fn follow_running(&self, key: &ThreadKey, run_id: &RunId) -> Result<Option<StartedRun>, StartError> {
+        let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
+        let Some(active) = active else { return Ok(None) };
+        let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
+        let permit = self.followers.take(&key.owner).map_err(|_| StartError::TooManyFollowers)?;
+        tracing::info!(thread = ?key.id, run = ?active.run_id, "following the running run of this id");
+        let follower = Follower::from_live_log(&self.store, key.clone(), active.run_id.clone(), log, Some(permit));
+        Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
+    }
+
+    pub(super) async fn wait_for_turn(&self, key: &ThreadKey, run_id: &RunId) -> Result<TurnGuard, StartError> {
+        let max_waiting = match self.options.concurrent_runs {
+            ConcurrentRuns::Reject => 0,
+            ConcurrentRuns::Queue | ConcurrentRuns::Supersede => self.options.max_queued,
+        };
+        let turn = self.queue.enter(key, run_id, max_waiting)?;
+        if self.options.concurrent_runs == ConcurrentRuns::Supersede
+            && let Some(active) = self.queue.active(key)
+        {
+            active.control.cancel();
+        }
+        timeout(self.options.queue_timeout, turn.turn()).await.map_err(|_| StartError::QueueFull)?;
+        Ok(turn)
+    }
+
+    /// Follows a run of another process.
+    fn follow_or_reject(&self, key: &ThreadKey, run: &RunRecord) -> Result<StartedRun, StartError> {
         if !run.detached {
             return Err(StartError::RunIsRunning);
         }
         let permit = self.followers.take(&key.owner).map_err(|_| StartError::TooManyFollowers)?;
-        Ok(Admission::Running(Follower::from_stored_run(self, key.clone(), &run, 0, permit)))
+        let follower = Follower::from_stored_run(&self.store, key.clone(), run, 0, permit);
+        Ok(StartedRun::Detached { follower, snapshots: Vec::new() })
     }
 
     async fn wait_for_free_thread(&self, thread: i64, poll: Duration) {
@@ -216,31 +168,14 @@ impl ThreadRuns {
     }
 }
 
-struct BeginAttempt {
-    threads: Arc<ThreadRuns>,
-    key: ThreadKey,
-    turn: TurnGuard,
-    agent: AgentEntry,
-    principal: Option<Principal>,
-    /// The place of the request in a trace.
-    trace: Option<Arc<TraceContext>>,
-    detached: bool,
-    memory: Option<RunMemory>,
-    client: ClientInput,
-    /// The thread as it was last read; `None` if it is assumed to be new.
-    loaded: Option<LoadedThread>,
-}
-
-enum BeginResult {
-    Begun(Box<BegunRun>),
-    Busy { attempt: Box<BeginAttempt>, run: Box<RunRecord>, lost: Option<Lease> },
-}
-
-impl BeginAttempt {
-    /// Plans the run and begins it. While the store says that the thread has changed, reads the thread and tries again.
-    async fn begin(mut self: Box<Self>) -> Result<BeginResult, StartError> {
+impl Admission {
+    /// Plans the run, begins and launches it. While the store says that the thread has changed, reads the thread and tries
+    /// again.
+    async fn begin(mut self: Box<Self>) -> Result<BeginAttempt, StartError> {
         loop {
-            let plan = match self.threads.plan(&self.key, self.loaded.as_ref(), &self.client).await {
+            let Self { threads, key, request, anonymous, loaded, .. } = &*self;
+            let client = ClientInput { input: &request.input, anonymous, is_answer: request.is_answer };
+            let plan = match Plan::make(&threads.store, key, loaded.as_ref(), client).await {
                 Ok(plan) => plan,
                 Err(PlanError::Store(error)) => return Err(error.into()),
                 Err(PlanError::Changed) => {
@@ -248,42 +183,29 @@ impl BeginAttempt {
                     continue;
                 }
             };
-            let request = self.detached.then(|| {
-                let request = StoredRequest::new(&self.client, &plan);
-                match self.agent.agent.can_continue() {
-                    true => request.with_caller(self.principal.as_ref(), self.trace.as_deref()).to_json(),
-                    false => request.to_json(),
-                }
-            });
-            match self.begin_with(&plan, request.as_deref()).await? {
+            let stored = request.slot.detached.is_some().then(|| stored_request(request, &plan));
+            match self.begin_with(&plan, stored.as_deref()).await? {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
                     if replaced {
-                        let (thread, run) = (&self.key.id, &self.client.rest.run_id);
+                        let (thread, run) = (&key.id, &request.input.run_id);
                         // Clients of CopilotKit answer interrupts under the run's id. A repeated request adds nothing.
-                        match plan.adds_messages() && self.client.rest.resume.is_empty() {
+                        match plan.adds_messages() && request.input.resume.is_empty() {
                             true => tracing::warn!(?thread, ?run, "the run replaces an ended run of the same id"),
                             false => tracing::debug!(?thread, ?run, "the run repeats or continues one of the same id"),
                         }
                     }
-                    let Self { threads, key, turn, client, loaded, .. } = *self;
                     if loaded.is_none() {
                         threads.count_new_thread();
                     }
-                    threads.publish(&key, ThreadChange::Begun);
-                    let head = if plan.adds_messages() { last_message } else { plan.base(loaded.as_ref()) };
-                    let open_interrupts = plan.open_interrupts.clone();
-                    let guard = LeaseGuard { threads, key, lease, head, open_interrupts, turn: Some(turn) };
-                    let request_bytes = request.map_or(0, |request| request.len() as u64);
-                    let begun =
-                        BegunRun { guard, client, loaded, plan, version, last_message, state_number, request_bytes };
-                    return Ok(BeginResult::Begun(Box::new(begun)));
+                    threads.publish(key, ThreadChange::Begun);
+                    let request_bytes = stored.map_or(0, |stored| stored.len() as u64);
+                    let started = self.launch(plan, lease, version, last_message, state_number, request_bytes);
+                    return Ok(BeginAttempt::Begun(started));
                 }
                 BeginOutcome::TooLarge(ThreadSize { messages, bytes }) => {
                     return Err(StartError::ThreadTooLarge { messages, bytes });
                 }
-                BeginOutcome::Busy { run, lost } => {
-                    return Ok(BeginResult::Busy { attempt: self, run: Box::new(run), lost });
-                }
+                BeginOutcome::Busy { run, lost } => return Ok(BeginAttempt::Busy(self, Box::new(run), lost)),
                 BeginOutcome::Changed => self.load().await?,
             }
         }
@@ -292,21 +214,22 @@ impl BeginAttempt {
     /// Reads the thread, when there is room for it.
     async fn load(&mut self) -> Result<(), StartError> {
         self.loaded = None;
-        if let Some(memory) = &self.memory
+        let memory = self.request.slot.memory.as_ref();
+        if let Some(memory) = memory
             && let Some(size) = self.threads.size(&self.key).await?
         {
             memory.unread_thread(size).await?;
         }
         self.loaded = self.threads.load(&self.key).await?;
-        if let (Some(memory), Some(loaded)) = (&self.memory, &self.loaded) {
+        if let (Some(memory), Some(loaded)) = (memory, &self.loaded) {
             memory.read_thread(loaded.memory_bytes());
         }
         Ok(())
     }
 
-    async fn begin_with(&self, plan: &Plan, request: Option<&str>) -> Result<BeginOutcome, StartError> {
-        let Self { threads, client, loaded, .. } = self;
-        let branch = plan.branch_write(loaded.as_ref(), &client.messages);
+    async fn begin_with(&self, plan: &Plan, stored: Option<&str>) -> Result<BeginOutcome, StartError> {
+        let Self { threads, loaded, request: RunRequest { input, agent, slot, .. }, .. } = self;
+        let branch = plan.branch_write(loaded.as_ref(), &input.messages);
         let (interrupts, answered) = match &plan.resume {
             ResumeDecision::Proceed(answers) => (&[][..], answers.iter().map(|answer| &answer.interrupt_id).collect()),
             _ => (&plan.open_interrupts[..], Vec::new()),
@@ -315,9 +238,9 @@ impl BeginAttempt {
         let now = now();
         let run = NewRun {
             key: &self.key,
-            run_id: &client.rest.run_id,
-            agent: self.agent.name(),
-            detached: self.detached,
+            run_id: &input.run_id,
+            agent: agent.name(),
+            detached: slot.detached.is_some(),
             holder: &threads.holder,
             now,
             lease_until: threads.lease_until(now),
@@ -328,9 +251,20 @@ impl BeginAttempt {
             state_number: plan.state_number,
             interrupts,
             answered,
-            request,
+            request: stored,
             max_size: ThreadSize { messages: threads.options.max_messages, bytes: threads.options.max_bytes },
         };
         Ok(threads.store.call("begin", |store| store.begin(&run)).await?)
+    }
+}
+
+/// Returns what is stored of a detached run's request, beside messages and state.
+fn stored_request(request: &RunRequest, plan: &Plan) -> String {
+    let stored = StoredRequest::new(&request.input, plan);
+    match request.agent.agent.can_continue() {
+        true => {
+            stored.with_caller(request.principal.as_ref(), request.forwarded.trace().map(|trace| &**trace)).to_json()
+        }
+        false => stored.to_json(),
     }
 }

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::{
-    agent::{Agent, RunContext},
-    protocol::{AgentCapabilities, Event, RunAgentInput},
-};
+use crate::{agent::Agent, protocol::AgentCapabilities};
 
 /// An agent and its name.
 #[derive(Clone)]
@@ -30,18 +27,6 @@ impl AgentEntry {
     /// Returns whether the agent renders A2UI surfaces in each run.
     pub(crate) fn renders_surfaces(&self) -> bool {
         self.agent.a2ui().is_some_and(|a2ui| a2ui.is_enabled)
-    }
-
-    /// The agent that answers the requests of MCP apps.
-    pub(super) fn for_app(self) -> Self {
-        let agent = self.agent;
-        let answer = move |input: RunAgentInput, cx: RunContext| agent.answer_app(input, cx);
-        Self { agent: Arc::new(answer), ..self }
-    }
-
-    pub(super) fn with_fixed_events(self, events: Vec<Event>) -> Self {
-        let agent = move |_: RunAgentInput, _: RunContext| crate::agent::events(events.clone());
-        Self { agent: Arc::new(agent), ..self }
     }
 }
 

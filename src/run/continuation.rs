@@ -15,14 +15,10 @@ use super::{
     limits::{memory::RequestSize, slot::Slot},
     log::{LiveLog, live::to_line, log_replay::LogReplay, mark::LogMark},
     measured_store::MeasuredStore,
-    persist::{
-        detached,
-        stored_request::StoredRequest,
-        transcribed_run::{RunGuards, TranscribedRun},
-    },
-    request::RunCaller,
+    persist::{detached, stored_request::StoredRequest, transcribed_run::TranscribedRun},
+    request::RunRequest,
     runs::Runs,
-    turn::{active::ActiveRun, thread_runs::ThreadRuns},
+    turn::{active::ActiveRun, held_lease::HeldLease, thread_runs::ThreadRuns},
 };
 use crate::{
     agent::{Continuation, Principal, RunJournal},
@@ -143,7 +139,7 @@ impl Runs {
         if let Some(memory) = &run.slot.memory {
             memory.read_thread(thread.memory_bytes());
         }
-        let mut replay = LogReplay::read(threads, key, &run.record, &thread).await?;
+        let mut replay = LogReplay::read(&threads.store, key, &run.record, &thread).await?;
         let cause = if replay.is_handed_over { "handed_over" } else { "server_lost" };
         let backoff = match replay.is_handed_over {
             true => Duration::ZERO,
@@ -176,18 +172,18 @@ impl Runs {
         let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
         let max = threads.options.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
-        let caller = RunCaller { slot, agent, principal, forwarded };
-        let mut run = self.create_run(caller, input, limits, thread.branch.client_claims(), Some(journal));
+        let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer: false };
+        let mut run = self.create_run(request, limits, thread.branch.client_claims(), Some(journal));
         run.skip_start();
+        let (span, control) = (run.span().clone(), run.control());
         let turn = threads.queue.enter_first(key, &record.id);
-        turn.activate(Arc::new(ActiveRun::new(record.id, lease.clone(), run.control(), Some(log.clone()))));
-        let guards = RunGuards { threads: threads.clone(), key: key.clone(), lease, _turn: turn };
-        let transcribed = TranscribedRun::new(run, replay.seen, thread, guards);
-        let span = transcribed.run().span().clone();
+        let active = ActiveRun::new(record.id, lease, control.clone(), Some(log.clone()));
+        let held = HeldLease::new(threads.clone(), key.clone(), turn, active);
+        let transcribed = TranscribedRun::new(run, replay.seen, thread, held, Vec::new());
         span.in_scope(
             || tracing::warn!(cause, attempt = replay.attempt, holder = %threads.holder, "the run goes on here"),
         );
-        let (store, control) = (threads.store.clone(), transcribed.run().control());
+        let store = threads.store.clone();
         let driven = async move {
             tokio::select! {
                 () = wake_followers(&store, &log) => {}

@@ -14,6 +14,7 @@ use super::{
     control::Stop,
     events::thread_event_hub::receive_announcements,
     measured_store::MeasuredStore,
+    runs::Runs,
     turn::{active::ActiveRun, thread_runs::ThreadRuns},
 };
 use crate::store::{LostRun, SharedStore, StoreError, Topic, now};
@@ -21,7 +22,7 @@ use crate::store::{LostRun, SharedStore, StoreError, Topic, now};
 /// The interval of polling for cancel requests of other processes: without signals, and with signals, which can be lost.
 const CANCEL_POLL: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(2)];
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// Sweeps between two calls of [`ThreadData::threads_swept`](super::thread_data::ThreadData::threads_swept) when no sweep of
+/// Sweeps between two calls of [`ThreadData::threads_swept`](super::turn::thread_runs::ThreadData::threads_swept) when no sweep of
 /// this process removes a thread: other servers remove threads, too.
 const SWEEPS_BETWEEN_CHECKS: u32 = 60;
 /// More than one owner's waiting runs, which would hide those of others.
@@ -30,15 +31,17 @@ const MAX_CONCURRENT_RECOVERIES: usize = 4;
 /// No process has this name, so all runs are runs of other holders.
 const ALL_HOLDERS: &str = "";
 
-impl ThreadRuns {
-    /// Starts the background tasks and the writer of logs, unless they are running. They end when `self` is dropped.
+impl Runs {
+    /// Starts the background tasks and the writer of logs, unless they are running or the server stores nothing. They end
+    /// when the stored threads are dropped.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub(crate) fn start_tasks(self: &Arc<Self>) {
-        self.tasks.get_or_init(|| {
-            let maintenance = tokio::spawn(maintain(Arc::downgrade(self)));
-            let (writer, store) = (self.log_writer.clone(), self.store.clone());
+        let Some(threads) = &self.threads else { return };
+        threads.tasks.get_or_init(|| {
+            let maintenance = tokio::spawn(maintain(Arc::downgrade(self), Arc::downgrade(threads)));
+            let (writer, store) = (threads.log_writer.clone(), threads.store.clone());
             let writer = tokio::spawn(async move { writer.run(store).await });
             [maintenance.abort_handle(), writer.abort_handle()]
         });
@@ -47,13 +50,14 @@ impl ThreadRuns {
     /// Closes lost runs of other processes; [`LeaseRenewal`] closes those of this process. A run of this process is not lost
     /// if its lease was renewed too late: this process would take over its own lease, and the run could go on writing to the
     /// log that is being closed.
-    async fn recover_lost(self: &Arc<Self>) -> Result<(), StoreError> {
+    async fn recover_lost(&self, threads: &Arc<ThreadRuns>) -> Result<(), StoreError> {
         // A server that is stopped can hand over more runs than one page has.
-        while !self.is_stopping() {
+        while !threads.is_stopping() {
             let lost =
-                self.store.call("lost_runs", |store| store.lost_runs(&self.holder, now(), MAX_RECOVERED_RUNS)).await?;
+                threads.store.call("lost_runs", |store| store.lost_runs(&threads.holder, now(), MAX_RECOVERED_RUNS));
+            let lost = lost.await?;
             let is_last = lost.len() < MAX_RECOVERED_RUNS;
-            let others = lost.into_iter().filter(|lost| lost.lease.holder != self.holder);
+            let others = lost.into_iter().filter(|lost| lost.lease.holder != threads.holder);
             // If a run of an owner has to wait, the owner's other ones do, too: each attempt reads the whole request.
             let waiting = Mutex::new(HashSet::new());
             let recovered = stream::iter(others).map(async |lost| {
@@ -61,7 +65,7 @@ impl ThreadRuns {
                 if waiting.lock().contains(&owner) {
                     return false;
                 }
-                match self.recover(lost).await {
+                match self.recover(threads, &lost).await {
                     // `LeaseLost`: another process has taken it over.
                     Ok(true) | Err(StoreError::LeaseLost) => true,
                     Ok(false) => {
@@ -84,13 +88,13 @@ impl ThreadRuns {
     }
 }
 
-async fn maintain(threads: Weak<ThreadRuns>) {
+async fn maintain(runs: Weak<Runs>, threads: Weak<ThreadRuns>) {
     let Some(lease) = threads.upgrade().map(|threads| threads.options.lease) else { return };
     let Some((store, events)) = threads.upgrade().map(|threads| (threads.store.clone(), threads.events.clone())) else {
         return;
     };
     tokio::join!(
-        maintain_leases(threads.clone(), lease),
+        maintain_leases(runs, threads.clone(), lease),
         forward_cancels(threads.clone()),
         receive_announcements(store, events),
         sweep_regularly(threads)
@@ -141,7 +145,7 @@ async fn forward_cancels(threads: Weak<ThreadRuns>) {
 }
 
 /// In a store that is not shared, no lease has to be renewed, and lost runs are runs of an earlier process.
-async fn maintain_leases(threads: Weak<ThreadRuns>, lease: Duration) {
+async fn maintain_leases(runs: Weak<Runs>, threads: Weak<ThreadRuns>, lease: Duration) {
     let mut ticks = interval((lease / 3).max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut renewal = LeaseRenewal { renewed: Instant::now(), unknown: HashSet::new() };
@@ -157,16 +161,16 @@ async fn maintain_leases(threads: Weak<ThreadRuns>, lease: Duration) {
             }
         };
         let Some(threads) = threads.upgrade() else { return };
-        if !is_due {
-            warn_on_error(threads.recover_lost().await, "lost runs could not be taken over");
-            continue;
+        if is_due {
+            let renewed = match threads.store.shared() {
+                Some(shared) => renewal.renew(&threads, shared).await,
+                None => renewal.close_unknown(&threads).await,
+            };
+            warn_on_error(renewed, "leases could not be renewed");
         }
-        let renewed = match threads.store.shared() {
-            Some(shared) => renewal.renew(&threads, shared).await,
-            None => renewal.close_unknown(&threads).await,
-        };
-        warn_on_error(renewed, "leases could not be renewed");
-        warn_on_error(threads.recover_lost().await, "lost runs could not be closed");
+        if let Some(runs) = runs.upgrade() {
+            warn_on_error(runs.recover_lost(&threads).await, "lost runs could not be taken over");
+        }
     }
 }
 
@@ -244,21 +248,16 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-    use crate::{
-        observe::metrics::Metrics,
-        run::{limits::quota::PrincipalLimits, measured_store::MeasuredStore, options::ThreadOptions},
-        store::MemoryStore,
-    };
+    use crate::{run::options::ThreadOptions, store::MemoryStore};
 
     #[tokio::test(start_paused = true)]
     async fn dropped_threads_release_their_store() {
-        let (store, metrics) = (Arc::new(MemoryStore::new()), Metrics::default());
-        let measured = MeasuredStore::new(store.clone(), metrics.clone());
-        let threads = ThreadRuns::new(measured, ThreadOptions::default(), PrincipalLimits::default(), metrics);
-        threads.start_tasks();
+        let store = Arc::new(MemoryStore::new());
+        let runs = Runs::builder().stored(store.clone(), ThreadOptions::default());
+        runs.start_tasks();
         // The tasks wait for their next turns.
         sleep(Duration::from_secs(1)).await;
-        drop(threads);
+        drop(runs);
         sleep(Duration::from_secs(1)).await;
         assert_eq!(Arc::strong_count(&store), 1);
     }

@@ -52,6 +52,10 @@ impl MeasuredStore {
         &*self.store
     }
 
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
     pub(crate) fn shared(&self) -> Option<&dyn SharedStore> {
         self.store.shared()
     }

@@ -1,8 +1,10 @@
-//! One run, from the request to its stored end, in five acts. Knows nothing of HTTP.
+//! One run, from the request to its stored end. Knows nothing of HTTP.
 //!
-//! [`Runs::start`] leads every run through them: [`turn`] (whose turn it is: queue, quota, lease), [`conversation`] (what
-//! the agent gets), [`drive`] (the agent is polled and its events are guarded), [`persist`] (what is written when), and
-//! [`log`] (what clients of a detached run follow). [`ThreadRuns`] is what the runs of a server share when it stores threads.
+//! [`Runs::start`] leads every run through [`start`], [`admission`] and [`launch`]. Below them the folders are layers, each
+//! of which uses only those after it: [`persist`] (what is written when), [`turn`] (whose turn it is: the queue and the
+//! lease), [`log`] (what clients of a detached run follow), [`drive`] (the agent is polled and its events are guarded),
+//! [`conversation`] (what the agent gets), [`events`] (what others are told of), and [`limits`] (what clients may take).
+//! [`ThreadRuns`] is what the runs of a server share when it stores threads.
 //!
 //! There is no channel and no task between an agent and its response, so a slow client slows its agent.
 
@@ -40,12 +42,9 @@ pub(crate) use self::{
         start_error::StartError,
     },
     log::{FollowError, Follower},
-    request::{DetachedRun, RunRequest, StartedRun},
+    request::{RunRequest, StartedRun},
     runs::{Runs, RunsBuilder},
-    turn::{
-        thread_data::ThreadData,
-        thread_runs::{ThreadRuns, owner_of},
-    },
+    turn::thread_runs::{ThreadData, ThreadRuns, owner_of},
 };
 pub use self::{
     drive::{clock::RunLimits, driver::Run, guard::Guard, transcript::Transcript},

@@ -5,7 +5,7 @@ use super::{
     persist::stored_run::StoredRun,
 };
 use crate::{
-    agent::{AppRequest, Forwarded, Principal},
+    agent::{Forwarded, Principal},
     protocol::{Event, RunAgentInput},
 };
 
@@ -28,27 +28,6 @@ pub(crate) struct RunRequest {
     pub is_answer: bool,
 }
 
-impl RunRequest {
-    /// Separates the input, which admission changes, from the rest. A request of an MCP app never gets to `Agent::run`.
-    pub(super) fn split(self) -> (RunCaller, RunAgentInput) {
-        let Self { slot, agent, mut input, principal, forwarded, .. } = self;
-        let agent = if AppRequest::is_in(&input) {
-            (input.messages, input.resume) = Default::default();
-            agent.for_app()
-        } else {
-            agent
-        };
-        (RunCaller { slot, agent, principal, forwarded }, input)
-    }
-}
-
-pub(crate) struct RunCaller {
-    pub(super) slot: Slot,
-    pub(super) agent: AgentEntry,
-    pub(super) principal: Option<Principal>,
-    pub(super) forwarded: Forwarded,
-}
-
 /// A run that was started.
 pub(crate) enum StartedRun {
     /// A run that its response polls, and of which nothing is stored: on a server without threads, or cancelled before its turn.
@@ -56,15 +35,12 @@ pub(crate) enum StartedRun {
     /// A run that its response polls, and whose end is stored.
     Stored(Box<StoredRun>),
     /// A run that a task polls; the response follows its log.
-    Detached(DetachedRun),
-}
-
-/// A detached run, as the client that started it sees it.
-pub(crate) struct DetachedRun {
-    /// Follows the log from its first event.
-    pub follower: Follower,
-    /// Events to send to this client after the first event of the log.
-    pub snapshots: Vec<Event>,
+    Detached {
+        /// Follows the log from its first event.
+        follower: Follower,
+        /// Events to send to this client after the first event of the log.
+        snapshots: Vec<Event>,
+    },
 }
 
 #[cfg(test)]

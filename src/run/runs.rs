@@ -14,7 +14,7 @@ use super::{
     agents::{AgentEntry, AgentRegistry},
     control::{LiveRuns, Stop},
     drive::clock::RunLimits,
-    events::debug_events::DebugEvents,
+    events::debug_events::{DebugEvents, DebugHub},
     limits::{
         memory::RunMemoryBudget,
         owner_limit::{LimitReached, OwnerLimit},
@@ -49,6 +49,7 @@ pub(crate) struct Runs {
     principal_limits: PrincipalLimits,
     memory: Arc<RunMemoryBudget>,
     pub(super) live: Arc<LiveRuns>,
+    pub(super) debug: Arc<DebugHub>,
     pub(super) threads: Option<Arc<ThreadRuns>>,
     pub(super) accept_instructions: bool,
     pub(super) metrics: Metrics,
@@ -103,7 +104,7 @@ impl RunsBuilder {
     fn build(self, threads: Option<Arc<ThreadRuns>>) -> Arc<Runs> {
         let share = self.principal_limits.share_of(self.max_concurrent);
         let share = self.principal_limits.concurrent.into_iter().chain(share).min();
-        let runs = Arc::new(Runs {
+        Arc::new(Runs {
             agents: self.agents,
             limits: self.limits,
             is_closed: AtomicBool::new(false),
@@ -112,25 +113,13 @@ impl RunsBuilder {
             principal_limits: self.principal_limits,
             memory: Arc::new(self.memory),
             live: Arc::default(),
+            debug: Arc::default(),
             threads,
             accept_instructions: self.accept_instructions,
             metrics: self.metrics,
             recordings: self.recordings,
             records_content: self.records_content,
-        });
-        if let Some(threads) = &runs.threads {
-            let runs = Arc::downgrade(&runs);
-            let _ = threads.recover_run.set(Box::new(move |threads, lost| {
-                let runs = runs.upgrade();
-                Box::pin(async move {
-                    match runs {
-                        Some(runs) => runs.recover(&threads, &lost).await,
-                        None => Ok(false),
-                    }
-                })
-            }));
-        }
-        runs
+        })
     }
 }
 
@@ -181,7 +170,7 @@ impl Runs {
     /// Reads the events of a principal's runs in this process as the driver emits them. Without a principal, these are the
     /// runs on a server without authentication. Returns `None` during shutdown.
     pub(crate) fn debug_events(&self, principal: Option<&Principal>) -> Option<DebugEvents> {
-        self.live.debug.readers.subscribe(owner_of(principal)).map(|events| DebugEvents { events })
+        self.debug.readers.subscribe(owner_of(principal)).map(|events| DebugEvents { events })
     }
 
     pub(crate) fn memory(&self) -> &Arc<RunMemoryBudget> {
@@ -238,7 +227,7 @@ impl Runs {
             threads.begin_stop();
             threads.events.readers.close();
         }
-        self.live.debug.readers.close();
+        self.debug.readers.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {
             return;
         }

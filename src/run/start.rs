@@ -6,23 +6,21 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{
-    admission::Admission,
     conversation::{
         branch::is_claim,
         ids::{LongId, check_id, check_message_ids},
-        plan::ClientInput,
     },
     limits::{
         owner_limit::{LimitReached, OwnerPermit},
         start_error::StartError,
     },
     options::OnDisconnect,
-    request::{DetachedRun, RunRequest, StartedRun},
+    request::{RunRequest, StartedRun},
     runs::Runs,
     turn::thread_runs::{ThreadRuns, owner_of},
 };
 use crate::{
-    agent::{AppRequest, Principal},
+    agent::{AppRequest, Principal, RunContext},
     protocol::{Message, RunAgentInput},
 };
 
@@ -39,32 +37,28 @@ impl Runs {
         Box::pin(self.start_unboxed(request))
     }
 
-    async fn start_unboxed(self: &Arc<Self>, request: RunRequest) -> Result<StartedRun, StartError> {
+    async fn start_unboxed(self: &Arc<Self>, mut request: RunRequest) -> Result<StartedRun, StartError> {
         check_ids(&request.input)?;
-        let (on_disconnect, is_answer) = (self.on_disconnect(&request)?, request.is_answer);
-        let (mut caller, input) = request.split();
-        self.check_roles(&input.messages)?;
-        let Some(threads) = self.threads.as_ref().filter(|_| !AppRequest::is_in(&input)) else {
-            return Ok(StartedRun::Unstored(self.launch_unstored(caller, input, HashSet::new())));
-        };
-        threads.start_tasks();
+        let on_disconnect = self.on_disconnect(&request)?;
+        if AppRequest::is_in(&request.input) {
+            request.leave_to_app();
+            return Ok(self.launch_unstored(request, HashSet::new()));
+        }
+        self.check_roles(&request.input.messages)?;
+        let Some(threads) = &self.threads else { return Ok(self.launch_unstored(request, HashSet::new())) };
+        self.start_tasks();
         if on_disconnect == OnDisconnect::Continue {
-            caller.slot.detached = Some(threads.detached_permit(caller.principal.as_ref())?);
+            request.slot.detached = Some(threads.detached_permit(request.principal.as_ref())?);
         }
-        let key = threads.key(caller.principal.as_ref(), &input.thread_id);
-        if let Some(follower) = threads.follow_running(&key, &input.run_id)? {
-            return Ok(StartedRun::Detached(DetachedRun { follower, snapshots: Vec::new() }));
+        let key = threads.key(request.principal.as_ref(), &request.input.thread_id);
+        if let Some(followed) = threads.follow_running(&key, &request.input.run_id)? {
+            return Ok(followed);
         }
-        let turn = threads.wait_for_turn(&key, &input.run_id).await?;
+        let turn = threads.wait_for_turn(&key, &request.input.run_id).await?;
         if turn.is_cancelled() {
-            return Ok(StartedRun::Unstored(self.launch_cancelled(caller, input)));
+            return Ok(self.launch_cancelled(request));
         }
-        let client = ClientInput::new(input, is_answer);
-        match threads.admit(key, turn, &caller, client).await? {
-            Admission::Begun(begun) => self.launch(*begun, caller),
-            Admission::Running(follower) => Ok(StartedRun::Detached(DetachedRun { follower, snapshots: Vec::new() })),
-            Admission::Cancelled(input) => Ok(StartedRun::Unstored(self.launch_cancelled(caller, input))),
-        }
+        self.admit(threads, key, turn, request).await
     }
 
     /// Starts a run that is not stored, also on a server that stores threads. It ends with its response.
@@ -74,14 +68,16 @@ impl Runs {
     ///
     /// # Errors
     /// A [`StartError`], if no run was started.
-    pub(crate) fn start_unstored(&self, request: RunRequest) -> Result<StartedRun, StartError> {
+    pub(crate) fn start_unstored(&self, mut request: RunRequest) -> Result<StartedRun, StartError> {
         check_ids(&request.input)?;
-        let (caller, mut input) = request.split();
-        self.check_roles(&input.messages)?;
-        input.resume = Vec::new();
-        let claims = input.messages.iter().filter(|message| is_claim(message));
+        if AppRequest::is_in(&request.input) {
+            request.leave_to_app();
+        }
+        self.check_roles(&request.input.messages)?;
+        request.input.resume = Vec::new();
+        let claims = request.input.messages.iter().filter(|message| is_claim(message));
         let claims = claims.map(|message| message.id().clone()).collect();
-        Ok(StartedRun::Unstored(self.launch_unstored(caller, input, claims)))
+        Ok(self.launch_unstored(request, claims))
     }
 
     fn on_disconnect(&self, request: &RunRequest) -> Result<OnDisconnect, StartError> {
@@ -106,6 +102,15 @@ impl Runs {
         }
         let first = messages.iter().position(Message::is_instruction);
         first.map_or(Ok(()), |at| Err(StartError::RoleNotAccepted { path: format!("messages[{at}].role") }))
+    }
+}
+
+impl RunRequest {
+    /// Leaves a request of an MCP app to `Agent::answer_app`. It never gets to `Agent::run`.
+    fn leave_to_app(&mut self) {
+        (self.input.messages, self.input.resume) = Default::default();
+        let agent = self.agent.agent.clone();
+        self.agent.agent = Arc::new(move |input: RunAgentInput, cx: RunContext| agent.answer_app(input, cx));
     }
 }
 

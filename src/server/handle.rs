@@ -52,7 +52,7 @@ impl ServerHandle {
     /// Starts the maintenance of threads, and the MCP servers. Both also start when they are first needed.
     pub(super) fn start(&self) {
         if tokio::runtime::Handle::try_current().is_ok() {
-            self.runs.thread_runs().inspect(|threads| threads.start_tasks());
+            self.runs.start_tasks();
             self.tools.start();
         }
     }

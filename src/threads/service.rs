@@ -15,12 +15,14 @@ use crate::{
 pub(crate) struct Threads {
     /// What these operations share with the runs: the store, the queues, the cache.
     pub(super) runs: Arc<ThreadRuns>,
+    /// Starts the background tasks.
+    pub(super) server: Arc<Runs>,
 }
 
 impl Threads {
     /// The threads of a server; `None` if it stores none.
-    pub(crate) fn of(runs: &Runs) -> Option<Self> {
-        runs.thread_runs().map(|runs| Self { runs: runs.clone() })
+    pub(crate) fn of(server: &Arc<Runs>) -> Option<Self> {
+        server.thread_runs().map(|runs| Self { runs: runs.clone(), server: server.clone() })
     }
 
     /// Returns whether a run can be detached, so that its response can be continued.
@@ -38,7 +40,7 @@ impl Threads {
 
     /// Reads the changes of a principal's threads from now on.
     pub(crate) fn follow_changes(&self, owner: Option<&Principal>) -> ThreadEvents {
-        self.runs.start_tasks();
+        self.server.start_tasks();
         self.runs.events.subscribe(owner_of(owner))
     }
 

@@ -42,10 +42,11 @@ const MAX_AT_A_TIME: usize = 4;
 impl Threads {
     /// Lets an agent make the title of each thread after the thread's first run. Only the first call has an effect.
     pub(crate) fn make_titles(&self, agent: AgentEntry) {
-        let (runs, permits) = (Arc::downgrade(&self.runs), Arc::new(Semaphore::new(MAX_AT_A_TIME)));
+        let (server, permits) = (Arc::downgrade(&self.server), Arc::new(Semaphore::new(MAX_AT_A_TIME)));
         let _ = self.runs.first_run_ended.set(Box::new(move |key, messages| {
-            if let (Some(runs), Ok(permit)) = (runs.upgrade(), permits.clone().try_acquire_owned()) {
-                Self { runs }.make_title(agent.clone(), permit, key, messages);
+            let threads = server.upgrade().and_then(|server| Self::of(&server));
+            if let (Some(threads), Ok(permit)) = (threads, permits.clone().try_acquire_owned()) {
+                threads.make_title(agent.clone(), permit, key, messages);
             }
         }));
     }

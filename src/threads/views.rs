@@ -136,7 +136,7 @@ impl Threads {
         thread: &ThreadId,
         run: &RunId,
     ) -> Result<(ThreadKey, RunRecord), ThreadError> {
-        self.runs.start_tasks();
+        self.server.start_tasks();
         let key = self.runs.key(owner, thread);
         let thread = self.header(&key).await?;
         let record = self.run(&thread, run).await?;
@@ -147,7 +147,7 @@ impl Threads {
         let permit = self.runs.followers.take(&key.owner).map_err(|_| ThreadError::TooManyFollowers)?;
         let here = self.runs.queue.active(key).filter(|active| active.lease.run == run.number);
         let live = here.and_then(|active| active.log.clone());
-        Ok(Follower::from_stored_run(&self.runs, key.clone(), run, after, permit).with_live(live))
+        Ok(Follower::from_stored_run(&self.runs.store, key.clone(), run, after, permit).with_live(live))
     }
 
     /// Waits for the end of a run whose client has left or is just leaving. A page that is reloaded leaves its run.
@@ -167,7 +167,7 @@ impl Threads {
         owner: Option<&Principal>,
         id: &ThreadId,
     ) -> Result<ThreadConnection, ThreadError> {
-        self.runs.start_tasks();
+        self.server.start_tasks();
         self.wait_for_leaving(owner, id).await;
         let key = self.runs.key(owner, id);
         let view = self

@@ -150,12 +150,7 @@ fn every_file_starts_with_a_doc_comment() {
 fn no_files_of_a_module_import_each_other_in_a_cycle() {
     for folder in module_folders() {
         let module = folder.file_name().unwrap().to_str().unwrap();
-        let files: Modules = sources(&folder)
-            .into_iter()
-            .filter(|file| !file.ends_with("tests.rs"))
-            .map(|file| (module_of(&file), code_of(&fs::read_to_string(&file).unwrap())))
-            .collect();
-        if let Some(cycle) = find_cycle(&files) {
+        if let Some(cycle) = find_cycle(&modules_of(&folder)) {
             panic!("the files of {module} import each other in a cycle: {}", cycle.join(" → "));
         }
     }
@@ -163,9 +158,6 @@ fn no_files_of_a_module_import_each_other_in_a_cycle() {
 
 #[test]
 fn cycles_are_found_through_re_exports_and_parents() {
-    let modules = |files: &[(&str, &str)]| -> Modules {
-        files.iter().map(|(path, text)| (path.split("::").map(str::to_owned).collect(), code_of(text))).collect()
-    };
     let found = |files: &[(&str, &str)]| find_cycle(&modules(files)).is_some();
     let root = ("m", "mod a; mod b; pub use a::{A, inner::Deep}; pub use b::B;");
     assert!(!found(&[root, ("m::a", "use super::B; struct A;"), ("m::b", "struct B;")]));
@@ -178,8 +170,119 @@ fn cycles_are_found_through_re_exports_and_parents() {
     assert!(found(&[("m", "mod a; struct S; fn f() { a::g(); }"), ("m::a", "use super::S;")]));
 }
 
+/// The layers of a room from the highest to the lowest: its folders, and the files beside them that the folders use. The other
+/// files beside the folders, such as `run/start.rs`, are above all layers. A layer uses only those after it.
+const LAYERS: &[(&str, &[&str])] = &[(
+    "run",
+    &[
+        "persist",
+        "turn",
+        "log",
+        "drive",
+        "conversation",
+        "events",
+        "limits",
+        "control",
+        "agents",
+        "options",
+        "measured_store",
+    ],
+)];
+
+#[test]
+fn the_layers_of_a_room_use_only_the_layers_below_them() {
+    for (room, layers) in LAYERS {
+        let place = |part: &str| layers.iter().position(|layer| *layer == part);
+        for folder in fs::read_dir(source_folder().join(room)).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = folder.file_name().unwrap().to_str().unwrap();
+            assert!(!folder.is_dir() || place(name).is_some(), "add {room}/{name} to LAYERS");
+        }
+        let uses = uses_of_parts(&[(*room).to_owned()], &modules_of(&source_folder().join(room)));
+        let is_upward =
+            |(from, to): &&(String, String)| place(from).is_some_and(|from| place(to).is_none_or(|to| to < from));
+        let upward: Vec<_> = uses.iter().filter(is_upward).collect();
+        assert!(upward.is_empty(), "layers of {room} use layers above them: {upward:?}");
+    }
+}
+
+/// Two folders in one folder never use each other, also not through a third one. Files beside folders, which put them together
+/// or are what the folders share, may use them and be used by them: the order of single files is checked above. Where these
+/// have places, too, [`LAYERS`] names them.
+#[test]
+fn folders_beside_each_other_use_each_other_in_one_direction() {
+    let mut faults = Vec::new();
+    for room in module_folders() {
+        let modules = modules_of(&room);
+        let folders: BTreeSet<_> = modules.keys().map(|module| &module[..module.len() - 1]).collect();
+        for folder in folders.into_iter().filter(|folder| !folder.is_empty()) {
+            faults.extend(cycle_of_folders(folder, &modules).map(|cycle| format!("{}: {cycle}", folder.join("/"))));
+        }
+    }
+    assert!(faults.is_empty(), "folders use each other:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn a_use_back_up_between_folders_is_found_where_no_files_import_each_other() {
+    let found = |further: &[(&str, &str)]| {
+        let files =
+            [("m", "mod f; mod g; mod h;"), ("m::f", "mod a; mod b;"), ("m::g", "mod c; mod d;"), ("m::h", "mod e;")];
+        let uses = [("m::f::a", "use crate::m::g::c::C;"), ("m::f::b", "struct B;"), ("m::g::c", "struct C;")];
+        cycle_of_folders(&["m".to_owned()], &modules(&[&files[..], &uses, further].concat())).is_some()
+    };
+    assert!(!found(&[]));
+    assert!(found(&[("m::g::d", "use crate::m::f::b::B;")]));
+    assert!(!found(&[("m::h::e", "use crate::m::f::b::B;")]));
+    assert!(found(&[("m::g::d", "use super::super::h::e::E;"), ("m::h::e", "struct E(crate::m::f::b::B);")]));
+}
+
+/// Returns the modules of the files in a folder, without tests.
+fn modules_of(folder: &Path) -> Modules {
+    let files = sources(folder).into_iter().filter(|file| !file.ends_with("tests.rs"));
+    files.map(|file| (module_of(&file), code_of(&fs::read_to_string(&file).unwrap()))).collect()
+}
+
+/// Returns which parts of a folder use which. The part of its `mod.rs` is called `mod`.
+fn uses_of_parts(folder: &[String], modules: &Modules) -> BTreeSet<(String, String)> {
+    let part = |module: &[String]| -> Option<String> {
+        let inside = module.strip_prefix(folder)?;
+        Some(inside.first().map_or("mod", String::as_str).to_owned())
+    };
+    let mut uses = BTreeSet::new();
+    for module in modules.keys() {
+        let Some(from) = part(module) else { continue };
+        uses.extend(imported(module, modules).iter().filter_map(|target| Some((from.clone(), part(target)?))));
+    }
+    uses.retain(|(from, to)| from != to);
+    uses
+}
+
+/// Returns the uses between folders in a folder that lead back to their beginning, if there are some.
+fn cycle_of_folders(folder: &[String], modules: &Modules) -> Option<String> {
+    let is_folder = |part: &String| {
+        let path = [folder, std::slice::from_ref(part)].concat();
+        modules.keys().any(|module| module.starts_with(&path) && module.len() > path.len())
+    };
+    let mut uses = uses_of_parts(folder, modules);
+    uses.retain(|(from, to)| is_folder(from) && is_folder(to));
+    loop {
+        // A folder that uses no other one is in no cycle.
+        let users: BTreeSet<_> = uses.iter().map(|(from, _)| from.clone()).collect();
+        let before = uses.len();
+        uses.retain(|(_, to)| users.contains(to));
+        if uses.len() == before {
+            break;
+        }
+    }
+    let shown: Vec<_> = uses.iter().map(|(from, to)| format!("{from} → {to}")).collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
+}
+
 /// The code of each module by its path, such as `["run", "log", "live"]`.
 type Modules = BTreeMap<Vec<String>, String>;
+
+fn modules(files: &[(&str, &str)]) -> Modules {
+    files.iter().map(|(path, text)| (path.split("::").map(str::to_owned).collect(), code_of(text))).collect()
+}
 
 /// Returns the path of a file's module.
 fn module_of(file: &Path) -> Vec<String> {

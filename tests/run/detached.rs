@@ -1,6 +1,9 @@
 //! Runs that outlive their connection.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use agui_server::{
     Server,
@@ -11,13 +14,15 @@ use agui_server::{
     },
     options::OnDisconnect,
     protocol::RunAgentInput,
-    store::SqliteStore,
+    store::{RunStatus, SqliteStore, Store as _, ThreadPage},
 };
+use axum::{body::Body, http::Request};
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::{
     run::{ask, ask_and_leave, ask_detached, changed_options, puppet, read_until, refusal, said, types},
-    support::running::{Running, endless, events, eventually},
+    support::running::{Running, endless, events, eventually, eventually_async},
 };
 
 /// The events of a followed run, with their numbers.
@@ -294,4 +299,36 @@ async fn an_agent_that_waits_for_its_events_does_not_wait_for_those_of_other_run
     let waited = all.iter().find(|event| event["name"] == "waited").unwrap()["value"].as_u64().unwrap();
     // Writes that gather events are 40 ms apart.
     assert!(waited < u64::from(WAITS) * 30, "{waited} ms");
+}
+
+/// Each client leaves at another point. Before the begin, its run is not stored.
+#[tokio::test]
+async fn a_detached_run_goes_on_whose_client_leaves_while_it_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(&folder.path().join("store.sqlite")).await.unwrap());
+    let server = Server::new().agent("echo", agui_server::agent::builtin::Echo).store(store.clone());
+    let (router, _handle) = server.into_router().unwrap();
+    for polls in 1..100 {
+        let body = Body::from(ask_detached(&format!("t{polls}"), "r").to_string());
+        let request = Request::post("/send-message").header("host", "localhost");
+        let request = request.header("content-type", "application/json").body(body).unwrap();
+        let mut response = Box::pin(router.clone().oneshot(request));
+        for _ in 0..polls {
+            if futures::poll!(&mut response).is_ready() {
+                break;
+            }
+        }
+    }
+    let statuses = async || {
+        let threads = store.threads("none", &ThreadPage::first(100)).await.unwrap();
+        let mut statuses = Vec::new();
+        for thread in threads {
+            let run = store.run("none", thread.number, &"r".into()).await.unwrap();
+            statuses.push(run.unwrap().status);
+        }
+        statuses
+    };
+    eventually_async("the runs have ended", async || !statuses().await.contains(&RunStatus::Running)).await;
+    let statuses = statuses().await;
+    assert!(!statuses.is_empty() && statuses.iter().all(|status| *status == RunStatus::Finished), "{statuses:?}");
 }

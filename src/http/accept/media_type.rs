@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, Method, header, request::Parts},
 };
 
-use crate::http::error::ApiError;
+use crate::{base::text::essence, http::error::ApiError};
 
 /// Returns the `Accept` headers of a request.
 pub(crate) fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
@@ -19,7 +19,7 @@ pub(crate) fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let is_json = content_type.and_then(|value| value.to_str().ok()).is_some_and(|value| {
-        let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let essence = essence(value);
         essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
     });
     if !is_json {

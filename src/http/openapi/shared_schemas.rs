@@ -9,15 +9,11 @@ use utoipa::{
 };
 
 use super::schema::{text_of, typed};
-use crate::{
-    http::{dialects::tanstack::join::Hydration, error::Refusal},
-    observe::metrics::ERROR_CODES,
-    protocol::Event,
-};
+use crate::{http::error::Refusal, observe::metrics::ERROR_CODES, protocol::Event};
 
 /// Those of answers that several handlers give.
 #[derive(OpenApi)]
-#[openapi(components(schemas(Event, Hydration<'static>, Refusal<'static>, RunErrorCode)))]
+#[openapi(components(schemas(Event, Refusal<'static>, RunErrorCode)))]
 pub(super) struct SharedSchemas;
 
 /// The code of a failed run. Members of this type refer to it by name, because their rooms do not know all codes.

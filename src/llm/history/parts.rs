@@ -6,7 +6,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::percent_decode_str;
 
 use crate::{
-    llm::providers::wire::{self, essence},
+    base::text::essence,
+    llm::providers::wire,
     protocol::{ContentPart, MessageContent, PartSource},
 };
 

@@ -7,8 +7,9 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-use super::wire::{essence, file_name, is_in, media, mime_type};
+use super::wire::{file_name, media, mime_type};
 use crate::{
+    base::text::{essence, is_in},
     llm::model::{SkippedAttachment, Turn},
     protocol::{ContentPart, MediaPart, PartSource},
 };

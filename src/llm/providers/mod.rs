@@ -5,6 +5,8 @@ mod attachments;
 pub(super) mod chat;
 pub(super) mod gemini;
 pub(super) mod openai;
+mod openai_effort;
 pub(super) mod responses;
+mod strict_schema;
 mod warning_list;
 pub(super) mod wire;

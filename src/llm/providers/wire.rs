@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::{Map, Value, json};
 
 use crate::{
+    base::text::essence,
     llm::{Block, ToolChoice, Turn},
     protocol::{ContentPart, JsonObject, MediaPart, PartSource, TokenUsage, ToolCall, ToolCallId},
 };
@@ -36,20 +37,10 @@ pub(in crate::llm) fn token_usage(
     Some(TokenUsage { provider, model, input_tokens, output_tokens, total_tokens, ..TokenUsage::default() })
 }
 
-/// Returns a MIME type without its parameters, in lower case.
-pub(in crate::llm) fn essence(mime_type: &str) -> String {
-    mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
 /// Returns a MIME type in the form that providers know: `image/jpg` is a common name for the registered `image/jpeg`.
 pub(in crate::llm) fn image_type(mime_type: &str) -> String {
     let essence = essence(mime_type);
     if essence == "image/jpg" { "image/jpeg".to_owned() } else { essence }
-}
-
-/// Returns whether a word is one of a list, which has spaces between its words.
-pub(in crate::llm) fn is_in(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|of_list| of_list == word)
 }
 
 /// Returns the kind and the file of a part, or the text of one that is no file.

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::context::is_too_long;
 use crate::{
-    llm::{Artefact, BlockStart, ModelEvent, StopReason, providers::wire::is_in},
+    base::text::is_in,
+    llm::{Artefact, BlockStart, ModelEvent, StopReason},
     protocol::{TokenUsage, ToolCallId},
 };
 

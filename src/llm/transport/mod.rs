@@ -40,7 +40,8 @@ use self::{
     retry::Retry,
 };
 use crate::{
-    llm::{CallTrace, ModelEvent, ModelOptions, ModelStream, SkippedAttachment, providers::wire::essence},
+    base::text::essence,
+    llm::{CallTrace, ModelEvent, ModelOptions, ModelStream, SkippedAttachment},
     upstream::{
         ClientOptions,
         body::read_excerpt,

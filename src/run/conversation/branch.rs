@@ -6,6 +6,7 @@ use hashlink::LinkedHashMap;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::run::limits::memory::MESSAGE_OVERHEAD_BYTES;
 use crate::{
     protocol::{Interrupt, Message, MessageId, Messages, open_values},
     store::{MessageNode, MessageOrigin, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
@@ -30,6 +31,13 @@ struct NodeInfo {
 }
 
 impl Branch {
+    /// The messages of a client that begin a thread. `first` is the number of the first one.
+    pub(super) fn of_client(messages: Messages, first: i64) -> Self {
+        let numbers = (first..).take(messages.len());
+        let nodes = numbers.map(|number| NodeInfo { number, origin: MessageOrigin::Client }).collect();
+        Self { messages, nodes }
+    }
+
     pub(crate) fn messages(&self) -> &Messages {
         &self.messages
     }
@@ -93,17 +101,11 @@ impl Branch {
     }
 }
 
-impl FromIterator<(Message, i64, MessageOrigin)> for Branch {
-    fn from_iter<I: IntoIterator<Item = (Message, i64, MessageOrigin)>>(nodes: I) -> Self {
-        let split = |(message, number, origin)| (message, NodeInfo { number, origin });
-        let (messages, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().map(split).unzip();
-        Self { messages: messages.into(), nodes }
-    }
-}
-
 impl<'a> FromIterator<&'a MessageNode> for Branch {
     fn from_iter<I: IntoIterator<Item = &'a MessageNode>>(nodes: I) -> Self {
-        nodes.into_iter().map(|node| (node.message.clone(), node.number, node.origin)).collect()
+        let split = |node: &MessageNode| (node.message.clone(), NodeInfo { number: node.number, origin: node.origin });
+        let (messages, nodes): (Vec<_>, Vec<_>) = nodes.into_iter().map(split).unzip();
+        Self { messages: messages.into(), nodes }
     }
 }
 
@@ -153,9 +155,8 @@ struct CachedThreads {
 
 const STATE_COPIES: u64 = 3;
 const MAX_CACHED_BYTES: u64 = 32 * 1024 * 1024;
-/// The approximate memory of a thread and of a message beside their text.
+/// The approximate memory of a thread beside its text.
 const THREAD_OVERHEAD_BYTES: u64 = 1024;
-pub(crate) const MESSAGE_OVERHEAD_BYTES: u64 = 256;
 
 impl BranchCache {
     /// Returns a thread with its [`memory_bytes`](LoadedThread::memory_bytes).
@@ -211,7 +212,8 @@ mod tests {
         let cache = BranchCache::default();
         let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: "t".into() };
         let origin = MessageOrigin::Run { run: 7, delivered: false };
-        let branch: Branch = [(Message::assistant("a", "text"), 1, origin)].into_iter().collect();
+        let mut branch = Branch::default();
+        branch.push(Message::assistant("a", "text"), 1, origin);
         // Of the thread's versions 1 to 5, the delivery made number 4.
         for (cached, expected) in [(2, 2), (3, 4), (4, 4), (5, 5)] {
             let version = ThreadVersion { number: 1, version: cached };

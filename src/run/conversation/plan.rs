@@ -8,44 +8,50 @@ use super::{
     decide::{AppendedMessage, BranchCase, BranchDecision, ClientList, decide_branch, find_existing_branch},
     resume::{ResumeDecision, check_resume},
 };
-use crate::run::turn::thread_runs::ThreadRuns;
+use crate::run::measured_store::MeasuredStore;
 use crate::{
-    protocol::{Interrupt, Message, MessageId, ResumeEntry, RunAgentInput},
+    protocol::{Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput},
     store::{
         BranchWrite, EndState, EndedRun, MessageNode, MessageOrigin, StoreError, ThreadKey, ThreadParts, ThreadVersion,
         branch_of,
     },
 };
 
-pub(crate) struct ClientInput {
-    pub(crate) messages: Vec<Message>,
+/// What a client has sent for a run on a stored thread.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientInput<'a> {
+    pub(crate) input: &'a RunAgentInput,
     /// The positions of the messages that came without an id, ascending. They have been given random ids.
-    pub(crate) anonymous: Vec<usize>,
-    /// The input without messages.
-    pub(crate) rest: RunAgentInput,
+    pub(crate) anonymous: &'a [usize],
     /// True if the request answers interrupts, also if it decides none of them.
-    is_answer: bool,
+    pub(crate) is_answer: bool,
 }
 
-impl ClientInput {
-    fn list(&self, open_interrupts: &[Interrupt]) -> ClientList<'_> {
+impl<'a> ClientInput<'a> {
+    fn list(self, open_interrupts: &[Interrupt]) -> ClientList<'a> {
+        let Self { input: RunAgentInput { messages, resume, .. }, anonymous, .. } = self;
         let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
-        let answers_interrupt = match self.rest.resume.is_empty() {
+        let answers_interrupt = match resume.is_empty() {
             true => self.is_answer && !open_interrupts.is_empty(),
-            false => self.rest.resume.iter().any(is_open),
+            false => resume.iter().any(is_open),
         };
-        ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt }
+        ClientList { messages, anonymous, answers_interrupt }
     }
 
-    pub(crate) fn new(mut input: RunAgentInput, is_answer: bool) -> Self {
-        let mut messages = std::mem::take(&mut input.messages).into_vec();
-        let mut anonymous = Vec::new();
-        for (at, message) in messages.iter_mut().enumerate().filter(|(_, message)| message.id().is_empty()) {
-            message.set_id(MessageId::random());
-            anonymous.push(at);
-        }
-        Self { messages, anonymous, is_answer: is_answer || !input.resume.is_empty(), rest: input }
+    fn is_answer(self) -> bool {
+        self.is_answer || !self.input.resume.is_empty()
     }
+}
+
+/// Gives the messages without an id random ones. Returns their positions.
+pub(crate) fn name_messages(messages: &mut Messages) -> Vec<usize> {
+    let is_anonymous = |at: &usize| messages[*at].id().is_empty();
+    let anonymous: Vec<_> = (0..messages.len()).filter(is_anonymous).collect();
+    if !anonymous.is_empty() {
+        let messages = messages.to_mut();
+        anonymous.iter().for_each(|at| messages[*at].set_id(MessageId::random()));
+    }
+    anonymous
 }
 
 pub(crate) struct Plan {
@@ -74,10 +80,10 @@ impl From<StoreError> for PlanError {
 
 impl Plan {
     /// Returns whether the client shows no state, but the run starts from one.
-    pub(crate) fn lacks_state(&self, client: &ClientInput) -> bool {
+    pub(crate) fn lacks_state(&self, input: &RunAgentInput) -> bool {
         // A client that sends no state has an empty one.
         let is_empty = |state: &Value| *state == json!({});
-        client.rest.state.as_ref().is_none_or(is_empty) && self.state.as_ref().is_some_and(|state| !is_empty(state))
+        input.state.as_ref().is_none_or(is_empty) && self.state.as_ref().is_some_and(|state| !is_empty(state))
     }
 
     pub(crate) fn adds_messages(&self) -> bool {
@@ -108,18 +114,14 @@ impl Plan {
     }
 
     /// Returns the branch after the begin of the run. The number of its last new message is `last_message`.
-    pub(crate) fn into_branch(self, loaded: Option<Branch>, client: Vec<Message>, last_message: i64) -> Branch {
+    pub(crate) fn into_branch(self, loaded: Option<Branch>, client: Messages, last_message: i64) -> Branch {
         let Self { branch, decision, rejoined, .. } = self;
         let mut branch = branch.or(loaded).unwrap_or_default();
         let added = &decision.appended[rejoined.len()..];
         let first = last_message - added.len() as i64 + 1;
         if branch.len() == 0 && added.len() == client.len() {
             // A new thread. The messages are moved, not copied.
-            return client
-                .into_iter()
-                .zip(first..)
-                .map(|(message, number)| (message, number, MessageOrigin::Client))
-                .collect();
+            return Branch::of_client(client, first);
         }
         let copy = |appended: &AppendedMessage| match *appended {
             AppendedMessage::Client(at) => (client[at].clone(), MessageOrigin::Client),
@@ -136,36 +138,53 @@ impl Plan {
     fn stored<'a>(&'a self, loaded: Option<&'a LoadedThread>) -> Option<&'a Branch> {
         self.branch.as_ref().or(loaded.map(|loaded| &loaded.branch))
     }
-}
 
-impl ThreadRuns {
-    pub(crate) async fn plan(
-        &self,
+    /// Plans the run on the thread as it was loaded; `None` is a new thread.
+    pub(crate) async fn make(
+        store: &MeasuredStore,
         key: &ThreadKey,
         loaded: Option<&LoadedThread>,
-        client: &ClientInput,
-    ) -> Result<Plan, PlanError> {
+        client: ClientInput<'_>,
+    ) -> Result<Self, PlanError> {
         let Some(loaded) = loaded else {
             let decision = decide_branch(&Branch::default(), client.list(&[]));
-            return Ok(Plan::new(decision, StartingPoint::default(), client).await);
+            return Ok(Self::new(decision, StartingPoint::default(), client).await);
         };
-        let mut reader = PlanReader { threads: self, key, loaded, nodes: None };
-        let before = reader.starting_point(client).await?;
+        let mut reader = PlanReader { store, key, loaded, nodes: None };
+        let before = reader.starting_point(client.input).await?;
         let stored = before.branch.as_ref().unwrap_or(&loaded.branch);
         let decision = decide_branch(stored, client.list(&before.open_interrupts));
         if decision.case != BranchCase::Branches {
-            return Ok(Plan::new(decision, before, client).await);
+            return Ok(Self::new(decision, before, client).await);
         }
-        let rejoined = reader.rejoined(stored, &decision, client).await?;
+        let rejoined = reader.rejoined(stored, &decision, &client.input.messages).await?;
         let open_interrupts = reader.open_interrupts_after(stored, &decision, &rejoined).await?;
-        let plan = Plan::new(decision, StartingPoint { rejoined, open_interrupts, ..before }, client).await;
+        let plan = Self::new(decision, StartingPoint { rejoined, open_interrupts, ..before }, client).await;
         if plan.resume != ResumeDecision::Repeated {
             return Ok(plan);
         }
         // The answers are for interrupts of another branch than the one the client shows, so the head does not move.
         let decision =
             BranchDecision { case: BranchCase::Unseen, kept: loaded.branch.len(), updated: vec![], appended: vec![] };
-        Ok(Plan::new(decision, StartingPoint::current(loaded), client).await)
+        Ok(Self::new(decision, StartingPoint::current(loaded), client).await)
+    }
+    async fn new(decision: BranchDecision, before: StartingPoint, client: ClientInput<'_>) -> Self {
+        let StartingPoint { branch, rejoined, state, open_interrupts } = before;
+        let (number, stored_state) = state.unzip();
+        let is_new_state = |state: &&Value| match &stored_state {
+            // A client that shows nothing of the thread has nothing of its state either. SDKs then send an empty one.
+            Some(stored) => stored != *state && !(decision.case == BranchCase::NothingKnown && **state == json!({})),
+            // A client without a state sends an empty one.
+            None => **state != json!({}),
+        };
+        let new_state = client.input.state.as_ref().filter(is_new_state).cloned();
+        let state_number = number.filter(|_| new_state.is_none());
+        let has_answers_only = client.is_answer() && decision.appended.len() == rejoined.len();
+        let resume = match check_resume(&open_interrupts, client.input.resume.clone(), jiff::Timestamp::now()).await {
+            ResumeDecision::Proceed(answers) if answers.is_empty() && has_answers_only => ResumeDecision::Repeated,
+            resume => resume,
+        };
+        Self { branch, decision, rejoined, state: new_state.or(stored_state), state_number, open_interrupts, resume }
     }
 }
 
@@ -183,30 +202,9 @@ impl StartingPoint {
     }
 }
 
-impl Plan {
-    async fn new(decision: BranchDecision, before: StartingPoint, client: &ClientInput) -> Self {
-        let StartingPoint { branch, rejoined, state, open_interrupts } = before;
-        let (number, stored_state) = state.unzip();
-        let is_new_state = |state: &&Value| match &stored_state {
-            // A client that shows nothing of the thread has nothing of its state either. SDKs then send an empty one.
-            Some(stored) => stored != *state && !(decision.case == BranchCase::NothingKnown && **state == json!({})),
-            // A client without a state sends an empty one.
-            None => **state != json!({}),
-        };
-        let new_state = client.rest.state.as_ref().filter(is_new_state).cloned();
-        let state_number = number.filter(|_| new_state.is_none());
-        let has_answers_only = client.is_answer && decision.appended.len() == rejoined.len();
-        let resume = match check_resume(&open_interrupts, client.rest.resume.clone(), jiff::Timestamp::now()).await {
-            ResumeDecision::Proceed(answers) if answers.is_empty() && has_answers_only => ResumeDecision::Repeated,
-            resume => resume,
-        };
-        Self { branch, decision, rejoined, state: new_state.or(stored_state), state_number, open_interrupts, resume }
-    }
-}
-
 /// Reads parts of a thread beside its current branch, at the version that was loaded.
 struct PlanReader<'a> {
-    threads: &'a ThreadRuns,
+    store: &'a MeasuredStore,
     key: &'a ThreadKey,
     loaded: &'a LoadedThread,
     nodes: Option<Vec<MessageNode>>,
@@ -214,9 +212,9 @@ struct PlanReader<'a> {
 
 impl PlanReader<'_> {
     /// Returns the end of the run that the request names as its parent, or else the current state of the thread.
-    async fn starting_point(&mut self, client: &ClientInput) -> Result<StartingPoint, PlanError> {
+    async fn starting_point(&mut self, input: &RunAgentInput) -> Result<StartingPoint, PlanError> {
         let loaded = self.loaded;
-        let Some(parent) = &client.rest.parent_run_id else { return Ok(StartingPoint::current(loaded)) };
+        let Some(parent) = &input.parent_run_id else { return Ok(StartingPoint::current(loaded)) };
         let left = self.end_state(EndedRun::Id(parent)).await?;
         let Some(EndState { head, state, interrupts, .. }) = left else { return Ok(StartingPoint::current(loaded)) };
         let branch = if head == loaded.branch.head() {
@@ -231,14 +229,14 @@ impl PlanReader<'_> {
         &mut self,
         stored: &Branch,
         decision: &BranchDecision,
-        client: &ClientInput,
+        client: &[Message],
     ) -> Result<Vec<MessageNode>, PlanError> {
         if decision.appended.is_empty() {
             return Ok(Vec::new());
         }
         let parent = stored.number_before(decision.kept);
         let next = decision.appended.iter().map(|appended| match *appended {
-            AppendedMessage::Client(at) => &client.messages[at],
+            AppendedMessage::Client(at) => &client[at],
             AppendedMessage::Stored(position) => &stored.messages()[position],
         });
         let next: Vec<_> = next.collect();
@@ -266,13 +264,13 @@ impl PlanReader<'_> {
 
     async fn end_state(&self, of: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
         let (owner, thread) = (&self.key.owner, self.loaded.version.number);
-        self.threads.store.call("end_state", |store| store.end_state(owner, thread, of)).await
+        self.store.call("end_state", |store| store.end_state(owner, thread, of)).await
     }
 
     async fn nodes(&mut self) -> Result<&[MessageNode], PlanError> {
         if self.nodes.is_none() {
             let include = ThreadParts { messages: true, ..ThreadParts::default() };
-            let view = self.threads.store.call("thread", |store| store.thread(self.key, include)).await?;
+            let view = self.store.call("thread", |store| store.thread(self.key, include)).await?;
             let ThreadVersion { number, version } = self.loaded.version;
             let view = view.filter(|view| (view.thread.number, view.thread.version) == (number, version));
             self.nodes = Some(view.ok_or(PlanError::Changed)?.nodes);

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::run::{
     control::{RunControl, Stop},
+    events::debug_events::DebugHub,
     limits::slot::Slot,
 };
 use crate::{
@@ -51,6 +52,7 @@ pub struct Run {
     cx: RunContext,
     parent_run_id: Option<RunId>,
     slot: Option<Slot>,
+    debug: Option<Arc<DebugHub>>,
 }
 
 enum RunStage {
@@ -94,9 +96,10 @@ impl Run {
         cx: RunContext,
         limits: RunLimits,
         slot: Slot,
+        debug: Arc<DebugHub>,
     ) -> Self {
         let mut run = Self::with_control(agent, input, cx, limits, slot.live.control.clone());
-        run.slot = Some(slot);
+        (run.slot, run.debug) = (Some(slot), Some(debug));
         run
     }
 
@@ -131,6 +134,7 @@ impl Run {
             events_until_time_check: EVENTS_PER_TIME_CHECK,
             events: 0,
             slot: None,
+            debug: None,
         }
     }
 
@@ -379,7 +383,7 @@ impl Drive for Run {
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         let owner = self.cx.principal().map_or(ThreadKey::ANONYMOUS, Principal::id);
-        let debug = self.slot.as_ref().and_then(|slot| slot.live.debug().sender(owner));
+        let debug = self.debug.as_ref().and_then(|debug| debug.sender(owner));
         let is_recorded = self.cx.observer::<RunObserver>().is_some_and(|observer| observer.recording.is_some());
         if debug.is_none() && !is_recorded {
             return self.progress(cx, sink);

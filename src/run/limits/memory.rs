@@ -6,7 +6,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::start_error::StartError;
-use crate::run::conversation::branch::MESSAGE_OVERHEAD_BYTES;
 use crate::{
     agent::Principal,
     base::memory_budget::{MemoryBudget, Room},
@@ -14,6 +13,8 @@ use crate::{
     store::ThreadSize,
 };
 
+/// The approximate memory of a message of a thread beside its text.
+pub(crate) const MESSAGE_OVERHEAD_BYTES: u64 = 256;
 /// A text is kept by the run, and written to the store.
 const TEXT_COPIES: usize = 2;
 /// What a value of a message takes beside its text: 20 runs with 19,000 messages of 54 bytes took 195 MB (2026-11-26).

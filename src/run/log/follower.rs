@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 use super::live::{LiveLog, LogChunk, LogEnd, NextChunk};
-use crate::run::{limits::owner_limit::OwnerPermit, measured_store::MeasuredStore, turn::thread_runs::ThreadRuns};
+use crate::run::{limits::owner_limit::OwnerPermit, measured_store::MeasuredStore};
 use crate::{
-    observe::metrics::{GaugeCount, Metrics},
+    observe::metrics::GaugeCount,
     protocol::RunId,
     store::{RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, Topic},
 };
@@ -48,42 +48,41 @@ pub(crate) struct Follower {
     /// Each follower has a page of its log in memory.
     _permit: Option<OwnerPermit>,
     _count: GaugeCount,
-    metrics: Metrics,
 }
 
 impl Follower {
     /// `permit` is `None` for the response that starts the run: the number of detached runs has a limit of its own.
     pub(crate) fn from_live_log(
-        threads: &ThreadRuns,
+        store: &MeasuredStore,
         key: ThreadKey,
         run_id: RunId,
         live: Arc<LiveLog>,
         permit: Option<OwnerPermit>,
     ) -> Self {
         let numbers = (live.lease.thread, live.lease.run);
-        Self { live: Some(live), ..Self::new(threads, key, run_id, numbers, permit) }
+        Self { live: Some(live), ..Self::new(store, key, run_id, numbers, permit) }
     }
 
     pub(crate) fn from_stored_run(
-        threads: &ThreadRuns,
+        store: &MeasuredStore,
         key: ThreadKey,
         run: &RunRecord,
         after: u64,
         permit: OwnerPermit,
     ) -> Self {
-        let follower = Self::new(threads, key, run.id.clone(), (run.thread, run.number), Some(permit));
+        let follower = Self::new(store, key, run.id.clone(), (run.thread, run.number), Some(permit));
         Self { after, is_delivered: run.delivered, ..follower }
     }
 
     fn new(
-        threads: &ThreadRuns,
+        store: &MeasuredStore,
         key: ThreadKey,
         run_id: RunId,
         numbers: (i64, i64),
         permit: Option<OwnerPermit>,
     ) -> Self {
         Self {
-            store: threads.store.clone(),
+            store: store.clone(),
             key,
             run_id,
             numbers,
@@ -91,8 +90,7 @@ impl Follower {
             live: None,
             is_delivered: false,
             _permit: permit,
-            _count: GaugeCount::new(&threads.metrics.runs.followers),
-            metrics: threads.metrics.clone(),
+            _count: GaugeCount::new(&store.metrics().runs.followers),
         }
     }
 
@@ -131,7 +129,7 @@ impl Follower {
             let changed = live.changed();
             match live.next_chunk(self.after) {
                 NextChunk::Available(chunk, lag) => {
-                    self.metrics.runs.follower_lag.observe(lag as f64);
+                    self.store.metrics().runs.follower_lag.observe(lag as f64);
                     return Ok(Some(chunk));
                 }
                 NextChunk::Older => return self.next_stored().await,
@@ -161,7 +159,7 @@ impl Follower {
                 Ok(Some(page)) => {
                     if !page.events.is_empty() {
                         let last = page.first + page.events.len() as u64 - 1;
-                        self.metrics.runs.follower_lag.observe(page.count.saturating_sub(last) as f64);
+                        self.store.metrics().runs.follower_lag.observe(page.count.saturating_sub(last) as f64);
                         return Ok(Some(LogChunk::new(page.first, page.events)));
                     }
                     match page.status {

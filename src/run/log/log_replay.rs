@@ -8,7 +8,7 @@ use super::mark::LogMark;
 use crate::run::{
     conversation::branch::LoadedThread,
     drive::{guard::Guard, transcript::Transcript},
-    turn::thread_runs::ThreadRuns,
+    measured_store::MeasuredStore,
 };
 use crate::{
     protocol::{Event, RunAgentInput},
@@ -41,7 +41,7 @@ pub(crate) struct LogReplay {
 impl LogReplay {
     /// Reads the log. That of a run that is not detached is empty.
     pub(crate) async fn read(
-        threads: &ThreadRuns,
+        store: &MeasuredStore,
         key: &ThreadKey,
         run: &RunRecord,
         thread: &LoadedThread,
@@ -68,8 +68,7 @@ impl LogReplay {
         }
         loop {
             let after = replay.lines;
-            let page =
-                threads.store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES)).await?;
+            let page = store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES)).await?;
             let Some(page) = page.filter(|page| !page.events.is_empty()) else { return Ok(replay) };
             page.events.iter().for_each(|line| replay.apply_line(line));
         }

@@ -17,7 +17,7 @@ use crate::{protocol::Event, store::StoreError};
 const MAX_EVENTS_PER_POLL: usize = 128;
 
 pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
-    let threads = transcribed.guards().threads.clone();
+    let threads = transcribed.held().threads.clone();
     poll_fn(|cx| {
         let polled = poll_events(&mut transcribed, &log, cx);
         if log.has_pending() {
@@ -38,7 +38,7 @@ async fn store_end(transcribed: TranscribedRun, terminal: &Event, log: &LiveLog)
     let last = log.terminal_batch(terminal, ended);
     // Stored after all events before it: otherwise the process that takes the run over closes the log.
     let result =
-        if is_written { transcribed.commit(false, Some(last.clone())).await } else { Err(StoreError::LeaseLost) };
+        if is_written { transcribed.commit(false, Some(last.clone())).await.0 } else { Err(StoreError::LeaseLost) };
     match result {
         Ok(()) => {
             log.confirm_written(last);
@@ -57,7 +57,7 @@ async fn store_end(transcribed: TranscribedRun, terminal: &Event, log: &LiveLog)
 async fn hand_over(mut transcribed: TranscribedRun, log: &Arc<LiveLog>) {
     log.hand_over();
     transcribed.stop_agent();
-    let threads = transcribed.guards().threads.clone();
+    let threads = transcribed.held().threads.clone();
     threads.log_writer.schedule(log);
     if poll_fn(|cx| log.poll_written(cx)).await
         && let Some(shared) = threads.store.shared()

@@ -2,6 +2,7 @@
 
 pub(crate) mod detached;
 mod lost_run;
+mod run_result;
 pub(crate) mod stored_request;
 pub(crate) mod stored_run;
 pub(crate) mod transcribed_run;

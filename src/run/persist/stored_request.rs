@@ -6,10 +6,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::run::conversation::{
-    plan::{ClientInput, Plan},
-    resume::ResumeDecision,
-};
+use crate::run::conversation::{plan::Plan, resume::ResumeDecision};
 use crate::{
     agent::{Forwarded, Principal},
     base::trace::TraceContext,
@@ -51,8 +48,8 @@ struct StoredPrincipal<'a> {
 }
 
 impl<'a> StoredRequest<'a> {
-    pub(crate) fn new(client: &'a ClientInput, plan: &'a Plan) -> Self {
-        let RunAgentInput { protocol_version, parent_run_id, tools, context, forwarded_props, .. } = &client.rest;
+    pub(crate) fn new(input: &'a RunAgentInput, plan: &'a Plan) -> Self {
+        let RunAgentInput { protocol_version, parent_run_id, tools, context, forwarded_props, .. } = input;
         let resume = match &plan.resume {
             ResumeDecision::Proceed(answers) => &answers[..],
             _ => &[],
@@ -64,7 +61,7 @@ impl<'a> StoredRequest<'a> {
             context: Cow::Borrowed(context),
             forwarded_props: forwarded_props.as_ref().map(Cow::Borrowed),
             resume: Cow::Borrowed(resume),
-            adds_state: plan.lacks_state(client),
+            adds_state: plan.lacks_state(input),
             principal: None,
             traceparent: None,
         }

@@ -19,11 +19,11 @@ use crate::run::{
         ending::{SHUTDOWN_CODE, lease_lost},
         progress::{Drive, EventSink, Progress},
     },
-    turn::thread_runs::ThreadRuns,
+    turn::{active::ActiveRun, held_lease::HeldLease},
 };
 use crate::{
     protocol::{Event, event::RunError},
-    store::{Lease, StoreError, ThreadKey},
+    store::StoreError,
 };
 
 /// The time that the last events may wait for the end to be stored, so that they are sent together with the terminal event.
@@ -33,41 +33,30 @@ const MAX_HOLD: Duration = Duration::from_millis(50);
 pub(crate) struct StoredRun {
     stage: StoredStage,
     span: tracing::Span,
-    /// Needed after the transcribed run is gone, if the end was stored as delivered and the client has left.
-    run: Arc<RunRef>,
-}
-
-struct RunRef {
-    threads: Arc<ThreadRuns>,
-    key: ThreadKey,
-    lease: Lease,
+    active: Arc<ActiveRun>,
 }
 
 #[allow(clippy::large_enum_variant, reason = "nearly all values are of the large variant")]
 enum StoredStage {
     Running(TranscribedRun),
-    Committing(PendingCommit),
+    Committing {
+        commit: BoxFuture<'static, (Result<(), StoreError>, HeldLease)>,
+        /// `None` if it was sent already.
+        terminal: Option<Box<Event>>,
+        /// Ends the time of [`MAX_HOLD`]. Set when the run waits for the store.
+        hold_timer: Option<Pin<Box<Sleep>>>,
+    },
     /// The end is stored, or could not be.
     Over {
-        /// True if the end was stored as delivered, and the client has not read the response to its end yet.
-        is_undelivered: bool,
+        /// Set if the end was stored as delivered, and the client has not read the response to its end yet.
+        undelivered: Option<HeldLease>,
     },
-}
-
-struct PendingCommit {
-    commit: BoxFuture<'static, Result<(), StoreError>>,
-    /// `None` if it was sent already.
-    terminal: Option<Box<Event>>,
-    /// Ends the time of [`MAX_HOLD`]. Set when the run waits for the store.
-    hold_timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl StoredRun {
     pub(crate) fn new(transcribed: TranscribedRun) -> Self {
-        let guards = transcribed.guards();
-        let (threads, key, lease) = (guards.threads.clone(), guards.key.clone(), guards.lease.clone());
-        let span = transcribed.run().span().clone();
-        Self { stage: StoredStage::Running(transcribed), span, run: Arc::new(RunRef { threads, key, lease }) }
+        let (span, active) = (transcribed.run().span().clone(), transcribed.held().run.clone());
+        Self { stage: StoredStage::Running(transcribed), span, active }
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
@@ -78,16 +67,16 @@ impl StoredRun {
             // At shutdown, thousands of runs may end at once. Their clients do not wait for the store.
             let at_once = terminal.take_if(|terminal| is_shutdown(terminal));
             let commit = transcribed.commit(true, None);
-            self.stage = StoredStage::Committing(PendingCommit { commit, terminal, hold_timer: None });
+            self.stage = StoredStage::Committing { commit, terminal, hold_timer: None };
             if let Some(terminal) = at_once {
                 sink.emit(&terminal);
                 return Poll::Ready(Progress::Moved);
             }
         }
-        let StoredStage::Committing(PendingCommit { commit, terminal, hold_timer }) = &mut self.stage else {
+        let StoredStage::Committing { commit, terminal, hold_timer } = &mut self.stage else {
             return Poll::Ready(Progress::Ended);
         };
-        let Poll::Ready(result) = commit.as_mut().poll(cx) else {
+        let Poll::Ready((result, held)) = commit.as_mut().poll(cx) else {
             if terminal.is_some() {
                 let hold_timer = hold_timer.get_or_insert_with(|| Box::pin(sleep(MAX_HOLD)));
                 // The timer only wakes the task, which then calls `is_ending` again.
@@ -96,14 +85,14 @@ impl StoredRun {
             return Poll::Pending;
         };
         let terminal = terminal.take();
-        self.stage = StoredStage::Over { is_undelivered: result.is_ok() };
+        self.stage = StoredStage::Over { undelivered: result.is_ok().then_some(held) };
         let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
         sink.emit(&with_store_result(*terminal, result));
         Poll::Ready(Progress::Moved)
     }
 
     fn take_stage(&mut self) -> StoredStage {
-        mem::replace(&mut self.stage, StoredStage::Over { is_undelivered: false })
+        mem::replace(&mut self.stage, StoredStage::Over { undelivered: None })
     }
 }
 
@@ -123,15 +112,15 @@ impl Drive for StoredRun {
     }
 
     fn is_ending(&self) -> bool {
-        let StoredStage::Committing(PendingCommit { hold_timer: Some(hold_timer), .. }) = &self.stage else {
+        let StoredStage::Committing { hold_timer: Some(hold_timer), .. } = &self.stage else {
             return false;
         };
         !hold_timer.is_elapsed()
     }
 
     fn delivered(&mut self) {
-        if let StoredStage::Over { is_undelivered } = &mut self.stage {
-            *is_undelivered = false;
+        if let StoredStage::Over { undelivered } = &mut self.stage {
+            *undelivered = None;
         }
     }
 }
@@ -139,36 +128,35 @@ impl Drive for StoredRun {
 impl Drop for StoredRun {
     fn drop(&mut self) {
         let stage = self.take_stage();
-        if matches!(stage, StoredStage::Over { is_undelivered: false }) {
+        if matches!(stage, StoredStage::Over { undelivered: None }) {
             return;
         }
-        let RunRef { threads, key, lease } = &*self.run;
-        if let Some(active) = threads.queue.active(key).filter(|active| active.lease == *lease) {
-            active.client_left();
-        }
+        self.active.client_left();
         // Without a runtime the process is ending. The next start or another server closes the run.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tracing::Instrument::instrument(abandon(stage, self.run.clone()), self.span.clone()));
+            runtime.spawn(tracing::Instrument::instrument(abandon(stage), self.span.clone()));
         }
     }
 }
 
-async fn abandon(stage: StoredStage, run: Arc<RunRef>) {
+async fn abandon(stage: StoredStage) {
     // The transcribed run has logged an end that could not be stored.
-    let is_undelivered = match stage {
-        StoredStage::Over { is_undelivered } => is_undelivered,
-        StoredStage::Committing(PendingCommit { commit, .. }) => commit.await.is_ok(),
+    let undelivered = match stage {
+        StoredStage::Over { undelivered } => undelivered,
+        StoredStage::Committing { commit, .. } => {
+            let (result, held) = commit.await;
+            result.is_ok().then_some(held)
+        }
         StoredStage::Running(mut transcribed) => {
             tracing::debug!("the client left");
             transcribed.stop(Stop::Cancel);
             while poll_fn(|cx| transcribed.poll_progress(cx, &mut |_: &Event| {})).await != Progress::Ended {}
             let _ = transcribed.commit(false, None).await;
-            false
+            None
         }
     };
-    if is_undelivered {
-        let RunRef { threads, key, lease } = &*run;
-        threads.set_delivered(key, lease.thread, lease.run, false).await;
+    if let Some(HeldLease { threads, key, run, .. }) = &undelivered {
+        threads.set_delivered(key, run.lease.thread, run.lease.run, false).await;
     }
 }
 

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 
 use super::active::{ActiveRun, Phase};
-use crate::{protocol::RunId, store::ThreadKey};
+use crate::{protocol::RunId, run::limits::start_error::StartError, store::ThreadKey};
 
 /// The tickets of this process by thread. The first ticket of a thread has the turn, the others wait.
 #[derive(Debug, Default)]
@@ -23,12 +23,6 @@ struct Ticket {
 const HAS_TURN: u8 = 1;
 const CANCELLED: u8 = 2;
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum EnterError {
-    AlreadyQueued,
-    Full,
-}
-
 /// A run's ticket, which it keeps until its end. Dropping it gives the turn to the next run.
 #[derive(Debug)]
 pub(crate) struct TurnGuard {
@@ -38,19 +32,23 @@ pub(crate) struct TurnGuard {
 }
 
 impl ThreadQueue {
+    /// Enters a run behind at most `max_waiting` others that wait.
+    ///
+    /// # Errors
+    /// [`StartError::RunIsRunning`], [`StartError::QueueFull`], or [`StartError::ThreadIsBusy`] where no runs may wait.
     pub(crate) fn enter(
         self: &Arc<Self>,
         key: &ThreadKey,
         run_id: &RunId,
         max_waiting: usize,
-    ) -> Result<TurnGuard, EnterError> {
+    ) -> Result<TurnGuard, StartError> {
         let mut threads = self.0.lock();
         let tickets = threads.entry(key.clone()).or_default();
         if tickets.iter().any(|ticket| ticket.run_id == *run_id) {
-            return Err(EnterError::AlreadyQueued);
+            return Err(StartError::RunIsRunning);
         }
         if tickets.len() > max_waiting {
-            return Err(EnterError::Full);
+            return Err(if max_waiting == 0 { StartError::ThreadIsBusy } else { StartError::QueueFull });
         }
         let ticket = Arc::new(Ticket::new(run_id));
         if tickets.is_empty() {
@@ -159,10 +157,11 @@ mod tests {
         assert!(first.turn().now_or_never().is_some());
         let second = enter("t", "2").unwrap();
         for run in ["1", "2"] {
-            assert_eq!(enter("t", run).unwrap_err(), EnterError::AlreadyQueued);
+            assert!(matches!(enter("t", run), Err(StartError::RunIsRunning)));
         }
         let third = enter("t", "3").unwrap();
-        assert_eq!(enter("t", "4").unwrap_err(), EnterError::Full);
+        assert!(matches!(enter("t", "4"), Err(StartError::QueueFull)));
+        assert!(matches!(queue.enter(&key("t"), &"4".into(), 0), Err(StartError::ThreadIsBusy)));
         assert!(queue.has_waiting(&key("t")) && !queue.has_waiting(&key("other")));
         let other = ThreadKey { owner: "key:b".into(), ..key("t") };
         assert!(queue.enter(&other, &"1".into(), 0).unwrap().turn().now_or_never().is_some(), "another owner's thread");

@@ -5,13 +5,13 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use tokio::{sync::Notify, task::AbortHandle};
 
-use super::{queue::ThreadQueue, thread_data::ThreadData};
+use super::queue::ThreadQueue;
 use crate::run::{
     conversation::branch::{BranchCache, LoadedThread},
-    events::thread_event_hub::ThreadEventHub,
+    events::thread_event_hub::{Announcement, ThreadChange, ThreadEventHub},
     limits::{owner_limit::OwnerLimit, quota::PrincipalLimits, stored_bytes::StoredBytes},
     log::LogWriter,
     measured_store::MeasuredStore,
@@ -21,15 +21,22 @@ use crate::{
     agent::Principal,
     observe::metrics::Metrics,
     protocol::{Messages, ThreadId},
-    store::{LostRun, Millis, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView},
+    store::{Millis, Store, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView},
 };
 
 /// Called after the first successful run of a thread, with the thread's messages.
 pub(crate) type FirstRunEnded = Box<dyn Fn(&ThreadKey, &Messages) + Send + Sync>;
 
-/// Takes a lost run over, and goes on with it or closes it. Returns `false` if it could go on, but not now.
-pub(crate) type RecoverRun =
-    Box<dyn Fn(Arc<ThreadRuns>, LostRun) -> BoxFuture<'static, Result<bool, StoreError>> + Send + Sync>;
+/// Data of threads outside of the store, such as files. It is removed with its thread.
+#[async_trait]
+pub(crate) trait ThreadData: Send + Sync + 'static {
+    /// A thread was deleted. A new thread with its key begins without the data once this has returned; one that begins
+    /// meanwhile can lose its own.
+    async fn thread_deleted(&self, key: &ThreadKey);
+
+    /// Threads may have been removed: at the start, by retention, or by other servers.
+    async fn threads_swept(&self, store: &dyn Store);
+}
 
 /// The stored threads of a server, as its runs share them.
 pub(crate) struct ThreadRuns {
@@ -48,7 +55,6 @@ pub(crate) struct ThreadRuns {
     pub(crate) data: OnceLock<Arc<dyn ThreadData>>,
     pub(crate) events: Arc<ThreadEventHub>,
     pub(crate) first_run_ended: OnceLock<FirstRunEnded>,
-    pub(crate) recover_run: OnceLock<RecoverRun>,
     is_stopping: AtomicBool,
     pub(crate) metrics: Metrics,
 }
@@ -78,20 +84,10 @@ impl ThreadRuns {
             data: OnceLock::new(),
             events: Arc::default(),
             first_run_ended: OnceLock::new(),
-            recover_run: OnceLock::new(),
             is_stopping: AtomicBool::new(false),
             metrics,
             options,
         })
-    }
-
-    /// Takes a lost run over, and goes on with it or closes it. Returns `false` if the run could go on, but this server is
-    /// at a limit.
-    pub(crate) async fn recover(self: &Arc<Self>, lost: LostRun) -> Result<bool, StoreError> {
-        match self.recover_run.get() {
-            Some(recover) => recover(self.clone(), lost).await,
-            None => Ok(false),
-        }
     }
 
     /// Takes over no more runs of other servers, and closes none that this one has handed over.
@@ -140,6 +136,26 @@ impl ThreadRuns {
             // The thread was deleted.
             Ok(None) => {}
             Err(error) => tracing::warn!(?error, "could not store whether a run was delivered"),
+        }
+    }
+
+    /// Reports a change to the readers of this process and of all others.
+    pub(crate) fn publish(&self, key: &ThreadKey, change: ThreadChange) {
+        self.events.send(key, change);
+        self.announce(&Announcement::Change { owner: key.owner.clone(), id: key.id.clone(), change });
+    }
+
+    /// Tells all readers, of this process and of all others, to read their lists again.
+    pub(crate) fn publish_missed(&self) {
+        self.events.send_missed();
+        self.announce(&Announcement::Missed);
+    }
+
+    fn announce(&self, announcement: &Announcement) {
+        if let Some(shared) = self.store.shared()
+            && let Ok(json) = serde_json::to_string(announcement)
+        {
+            shared.announce(json);
         }
     }
 

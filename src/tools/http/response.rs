@@ -5,7 +5,7 @@ use reqwest::{Response, header::CONTENT_TYPE};
 use serde_json::Value;
 
 use crate::{
-    base::text::shortened,
+    base::text::{essence, shortened},
     protocol::{ContentPart, MessageContent, PartSource},
     tools::ToolError,
     upstream::body::{BodyStart, read_start},
@@ -24,7 +24,7 @@ pub(super) async fn to_content(
 ) -> Result<MessageContent, ToolError> {
     let status = response.status();
     let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let media_type = essence(media_type);
     if status.is_redirection() {
         return Err(ToolError::new(format!("{status}: the answer is a redirect, which is not followed.")));
     }

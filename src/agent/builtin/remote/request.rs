@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     agent::{AgentError, RunContext},
-    base::InvalidOption,
+    base::{InvalidOption, text::essence},
     protocol::{Message, PROTOCOL_VERSION, RunAgentInput, is_absent},
     upstream::{
         self, ClientOptions,
@@ -175,10 +175,9 @@ async fn require_event_stream(response: Response) -> Result<Response, AgentError
         return Err(AgentError::new(code, message).caused_by(format!("its response begins with {body:?}")));
     }
     let headers = response.headers();
-    let essence = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = essence.split(';').next().unwrap_or_default().trim();
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_uncompressed = headers.get(CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity");
-    if !essence.eq_ignore_ascii_case("text/event-stream") || !is_uncompressed {
+    if essence(content_type) != "text/event-stream" || !is_uncompressed {
         let cause = format!("{:?} {:?}", headers.get(CONTENT_TYPE), headers.get(CONTENT_ENCODING));
         return Err(AgentError::new(
             "remote_protocol",

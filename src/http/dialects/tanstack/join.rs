@@ -3,7 +3,7 @@
 
 use axum::{Extension, Json, extract::State, http::HeaderMap, response::IntoResponse as _};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::{IntoParams, OpenApi, ToSchema};
 
 use super::{
     encoder::{TanStackEncoder, bind},
@@ -50,11 +50,16 @@ pub(crate) struct JoinQuery {
     before: Option<String>,
 }
 
+/// The schemas of the responses, which `JoinAnswer` names.
+#[derive(OpenApi)]
+#[openapi(components(schemas(Hydration<'static>)))]
+pub(crate) struct JoinSchemas;
+
 /// A thread, without the messages of its running run.
 #[derive(Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = JoinedThread)]
-pub(crate) struct Hydration<'a> {
+struct Hydration<'a> {
     messages: Vec<UiMessage<'a>>,
     /// The running run, if it is detached and so can be joined.
     #[schema(required)]

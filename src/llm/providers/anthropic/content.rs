@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::{
+    base::text::essence,
     llm::{
         ToolResult,
         providers::attachments::Attachments,
-        providers::wire::{ANTHROPIC, call_id, essence, file_name, known_image_type, own_file},
+        providers::wire::{ANTHROPIC, call_id, file_name, known_image_type, own_file},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource},
 };

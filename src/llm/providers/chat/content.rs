@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::{
+    base::text::essence,
     llm::{
         known_models::{Documents, Profile},
-        providers::wire::{OPENAI, essence, file_name},
+        providers::wire::{OPENAI, file_name},
     },
     protocol::{ContentPart, MediaPart, PartSource},
 };

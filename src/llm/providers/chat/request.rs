@@ -10,7 +10,7 @@ use crate::{
     llm::{
         ModelOptions, ModelRequest, Thinking, ToolChoice,
         known_models::{OpenAiRules, Profile, StructuredOutputs, TokenLimit, ToolChoiceForm},
-        providers::openai::strict_schema::allows_strict,
+        providers::strict_schema::allows_strict,
         providers::wire::{SetMember as _, forced_call_in_words, schema, schema_in_words},
         transport::ProviderRequest,
     },

@@ -6,7 +6,7 @@ use crate::{
     llm::{
         ModelOptions, Thinking,
         known_models::{OpenAiRules, Profile, ThinkingMember},
-        providers::{openai::effort::effort as openai_effort, wire::SetMember as _},
+        providers::{openai_effort::effort as openai_effort, wire::SetMember as _},
     },
     protocol::JsonObject,
 };

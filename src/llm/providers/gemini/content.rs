@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use crate::{
+    base::text::is_in,
     llm::{
         ToolResult,
         known_models::GeminiRules,
         providers::attachments::Attachments,
-        providers::wire::{EMPTY_TEXT, GEMINI, image_type, is_in, media},
+        providers::wire::{EMPTY_TEXT, GEMINI, image_type, media},
     },
     protocol::{ContentPart, MessageContent, PartSource},
 };

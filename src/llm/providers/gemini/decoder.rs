@@ -8,9 +8,10 @@ use super::{
     signature::{TextSignatures, call_artefact},
 };
 use crate::{
+    base::text::is_in,
     llm::{
         Artefact, BlockStart, StopReason,
-        providers::wire::{GEMINI, is_in, token_usage},
+        providers::wire::{GEMINI, token_usage},
         transport::{
             AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start,
             json::{list, number, parse, text},

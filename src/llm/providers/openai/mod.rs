@@ -1,8 +1,6 @@
-//! OpenAI's models with its two APIs, and what both have in common: efforts, warnings, strict schemas.
+//! OpenAI's models with its two APIs, and the warnings that both have in common.
 
 pub(in crate::llm) mod api;
-pub(super) mod effort;
-pub(super) mod strict_schema;
 pub(super) mod warnings;
 
 use std::sync::Arc;

@@ -1,7 +1,11 @@
 //! Warnings about configured options that OpenAI's models refuse.
 
-use super::{api::OpenAiApi, effort::effort};
-use crate::llm::{known_models::OpenAiRules, options::ModelOptions, providers::warning_list::WarningList};
+use super::api::OpenAiApi;
+use crate::llm::{
+    known_models::OpenAiRules,
+    options::ModelOptions,
+    providers::{openai_effort::effort, warning_list::WarningList},
+};
 
 /// The service answers 400 to less: <https://github.com/earendil-works/pi/issues/6265>.
 const MIN_OUTPUT_TOKENS: u32 = 16;

@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::{
+    base::text::essence,
     llm::{
         ModelOptions,
         providers::attachments::Attachments,
-        providers::wire::{OPENAI, essence, file_name, known_image_type, own_file, texts},
+        providers::wire::{OPENAI, file_name, known_image_type, own_file, texts},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource},
 };

@@ -12,7 +12,6 @@ mod entries;
 mod history;
 mod items;
 mod known;
-mod patch;
 mod reasoning;
 mod state;
 mod subagents;
@@ -27,8 +26,7 @@ use self::{
     entries::{CallDetails, ChunkedItem, ImplicitMessage, TextDetails},
     history::History,
     items::{ItemTable, MAX_OPEN_ITEMS},
-    patch::check_patch,
-    violation::Owner,
+    violation::{Owner, check_patch},
 };
 use super::progress::EventSink;
 use crate::protocol::{Event, EventType, MessageId, RunAgentInput, SubagentRunId, ToolCallId, event::StepFinished};

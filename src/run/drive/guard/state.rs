@@ -2,7 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::{Guard, entries::ImplicitMessage, items::check_owner, patch::check_patch, violation::Violation};
+use super::{
+    Guard,
+    entries::ImplicitMessage,
+    items::check_owner,
+    violation::{Violation, check_patch},
+};
 use crate::protocol::{
     EventType, Message, PatchOperation, Role,
     event::{ActivityDelta, ActivitySnapshot, MessagesSnapshot},

@@ -1,8 +1,8 @@
-//! The error of an illegal event, and the type of owners.
+//! The error of an illegal event, the check of patches, and the type of owners.
 
 use std::borrow::Cow;
 
-use crate::protocol::{EventType, SubagentRunId};
+use crate::protocol::{EventType, JsonPatch, SubagentRunId, patch};
 
 /// The owner of an item: a subagent, or `None` for the parent agent.
 pub(crate) type Owner = Option<SubagentRunId>;
@@ -19,4 +19,9 @@ impl Violation {
     pub(crate) fn new(event: EventType, problem: impl Into<Cow<'static, str>>) -> Self {
         Self { event, problem: problem.into() }
     }
+}
+
+/// Checks that a JSON patch is valid, and not that it applies. Always returns `true`.
+pub(crate) fn check_patch(event: EventType, patch: &JsonPatch) -> Result<bool, Violation> {
+    patch::check(patch).map(|()| true).map_err(|problem| Violation::new(event, problem))
 }
