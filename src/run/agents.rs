@@ -27,11 +27,6 @@ impl AgentEntry {
         self.agent.capabilities()
     }
 
-    /// Returns whether the agent renders A2UI surfaces in each run.
-    pub(crate) fn renders_surfaces(&self) -> bool {
-        self.agent.a2ui().is_some_and(|a2ui| a2ui.is_enabled)
-    }
-
     /// The agent that answers the requests of MCP apps.
     pub(super) fn for_app(self) -> Self {
         let agent = self.agent;

@@ -22,7 +22,7 @@ pub(crate) mod turn;
 pub(crate) use self::{
     agents::AgentEntry,
     conversation::resume::has_expired,
-    drive::progress::{Drive, EventSink, Progress},
+    drive::progress::{Drive, Progress},
     log::{
         FollowError, Follower,
         debug_events::DebugEvent,

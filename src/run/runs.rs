@@ -16,7 +16,10 @@ use super::{
         clock::RunLimits,
         control::{LiveRuns, Stop},
     },
-    log::debug_events::DebugEvents,
+    log::{
+        debug_events::{DebugEvents, DebugHub},
+        tap::{RecordingTap, Taps},
+    },
     measured_store::MeasuredStore,
     options::ThreadOptions,
     thread_runs::{ThreadRuns, owner_of},
@@ -29,7 +32,7 @@ use super::{
     },
 };
 use crate::{
-    agent::{Agent, Principal},
+    agent::{Agent, BeginDrawing, Principal},
     observe::{metrics::Metrics, recordings::RecordingWriter},
     store::Store,
 };
@@ -51,10 +54,13 @@ pub(crate) struct Runs {
     principal_limits: PrincipalLimits,
     memory: Arc<RunMemoryBudget>,
     pub(super) live: Arc<LiveRuns>,
+    inspector: Arc<DebugHub>,
+    pub(super) taps: Taps,
     pub(super) threads: Option<Arc<ThreadRuns>>,
     pub(super) accept_instructions: bool,
     pub(super) metrics: Metrics,
     pub(super) recordings: Option<RecordingWriter>,
+    pub(super) begin_drawing: Option<BeginDrawing>,
     pub(super) records_content: bool,
 }
 
@@ -79,6 +85,8 @@ pub(crate) struct RunsBuilder {
     pub(crate) metrics: Metrics,
     /// Records each run.
     pub(crate) recordings: Option<RecordingWriter>,
+    /// Draws interfaces from the events of runs.
+    pub(crate) begin_drawing: Option<BeginDrawing>,
     /// Puts messages, arguments and results into the spans of runs.
     pub(crate) records_content: bool,
 }
@@ -105,6 +113,11 @@ impl RunsBuilder {
     fn build(self, threads: Option<Arc<ThreadRuns>>) -> Arc<Runs> {
         let share = self.principal_limits.share_of(self.max_concurrent);
         let share = self.principal_limits.concurrent.into_iter().chain(share).min();
+        let inspector = Arc::new(DebugHub::default());
+        let taps: Taps = match self.recordings {
+            None => Arc::new([inspector.clone()]),
+            Some(_) => Arc::new([inspector.clone(), Arc::new(RecordingTap)]),
+        };
         let runs = Arc::new(Runs {
             agents: self.agents,
             limits: self.limits,
@@ -114,10 +127,13 @@ impl RunsBuilder {
             principal_limits: self.principal_limits,
             memory: Arc::new(self.memory),
             live: Arc::default(),
+            inspector,
+            taps,
             threads,
             accept_instructions: self.accept_instructions,
             metrics: self.metrics,
             recordings: self.recordings,
+            begin_drawing: self.begin_drawing,
             records_content: self.records_content,
         });
         if let Some(threads) = &runs.threads {
@@ -183,7 +199,7 @@ impl Runs {
     /// Reads the events of a principal's runs in this process as the driver emits them. Without a principal, these are the
     /// runs on a server without authentication. Returns `None` during shutdown.
     pub(crate) fn debug_events(&self, principal: Option<&Principal>) -> Option<DebugEvents> {
-        self.live.debug.readers.subscribe(owner_of(principal)).map(|events| DebugEvents { events })
+        self.inspector.readers.subscribe(owner_of(principal)).map(|events| DebugEvents { events })
     }
 
     pub(crate) fn memory(&self) -> &Arc<RunMemoryBudget> {
@@ -240,7 +256,7 @@ impl Runs {
             threads.begin_stop();
             threads.events.readers.close();
         }
-        self.live.debug.readers.close();
+        self.inspector.readers.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {
             return;
         }

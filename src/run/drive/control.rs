@@ -14,8 +14,6 @@ use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::run::log::debug_events::DebugHub;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Cancel = 1,
@@ -70,7 +68,6 @@ impl RunControl {
 pub(crate) struct LiveRuns {
     runs: Mutex<LiveEntries>,
     all_ended: Notify,
-    pub(crate) debug: DebugHub,
 }
 
 #[derive(Debug, Default)]
@@ -114,12 +111,6 @@ pub(crate) struct LiveGuard {
     live: Arc<LiveRuns>,
     number: u64,
     pub(crate) control: Arc<RunControl>,
-}
-
-impl LiveGuard {
-    pub(crate) fn debug(&self) -> &DebugHub {
-        &self.live.debug
-    }
 }
 
 impl Drop for LiveGuard {

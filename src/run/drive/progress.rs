@@ -50,8 +50,6 @@ pub(crate) enum Progress {
     Heartbeat,
     /// The run has ended. No event follows.
     Ended,
-    /// The agent asks to break the response. Further polls return this again, unless the run is stopped.
-    Cut,
 }
 
 /// Receives the events of a run in order.

@@ -7,10 +7,7 @@ use std::{
 };
 
 use super::{LiveLog, LogEnd, live::to_line};
-use crate::run::{
-    drive::{control::Stop, progress::Progress},
-    persist::transcribed_run::TranscribedRun,
-};
+use crate::run::{drive::progress::Progress, persist::transcribed_run::TranscribedRun};
 use crate::{protocol::Event, store::StoreError};
 
 const MAX_EVENTS_PER_POLL: usize = 128;
@@ -76,8 +73,6 @@ fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Co
         }
         match ready!(transcribed.poll_progress(cx, &mut |event: &Event| log.push(to_line(event), time))) {
             Progress::Ended => return Poll::Ready(()),
-            // Its clients follow the log, so there is no response to break.
-            Progress::Cut => transcribed.stop(Stop::Cancel),
             Progress::Moved | Progress::Heartbeat => {}
         }
     }

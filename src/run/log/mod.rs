@@ -10,6 +10,7 @@ mod follower;
 pub(crate) mod live;
 pub(crate) mod mark;
 pub(crate) mod owner_hub;
+pub(crate) mod tap;
 pub(crate) mod thread_event_hub;
 mod thread_events;
 mod writer;

@@ -2,10 +2,11 @@
 
 use std::{future::pending, path::Path, sync::Arc, time::Duration};
 
+use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    super::identity,
+    super::{CUT_SOURCE, identity},
     conversation::Conversations,
     options::{ReplayFault, ReplayOptions},
 };
@@ -13,7 +14,10 @@ use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
     base::units::deadline,
     protocol::recording::{Recording, RecordingError, read_folder},
-    protocol::{AgentCapabilities, Event, RunAgentInput},
+    protocol::{
+        AgentCapabilities, Event, RunAgentInput,
+        event::{Raw, RunFinished, RunOutcome},
+    },
 };
 
 /// The least time between two events of a slow run.
@@ -86,8 +90,9 @@ impl Agent for Replay {
                     Some(ReplayFault::Stall) => pending().await,
                     Some(ReplayFault::Cut) => {
                         sleep(CUT_DELAY).await;
-                        cx.cut_connection();
-                        pending().await
+                        yield cut();
+                        yield RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), RunOutcome::Cancelled).into();
+                        return;
                     }
                 }
                 let at = deadline(begun, at_pace(recorded.ms, options.pace));
@@ -107,6 +112,13 @@ impl Agent for Replay {
     fn can_continue(&self) -> bool {
         true
     }
+}
+
+/// Returns the event at which a response breaks off. A detached run has no response of its own, and goes on to its end.
+fn cut() -> Event {
+    let mut cut = Raw::new(json!({ "fault": "cut" }));
+    cut.source = Some(CUT_SOURCE.to_owned());
+    cut.into()
 }
 
 fn no_recording() -> AgentError {
