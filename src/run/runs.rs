@@ -12,24 +12,22 @@ use smart_default::SmartDefault;
 
 use super::{
     agents::{AgentEntry, AgentRegistry},
-    drive::{
-        clock::RunLimits,
-        control::{LiveRuns, Stop},
-    },
-    log::{
+    control::{LiveRuns, Stop},
+    drive::clock::RunLimits,
+    events::{
         debug_events::{DebugEvents, DebugHub},
         tap::{RecordingTap, Taps},
     },
-    measured_store::MeasuredStore,
-    options::ThreadOptions,
-    thread_runs::{ThreadRuns, owner_of},
-    turn::{
+    limits::{
         memory::RunMemoryBudget,
         owner_limit::{LimitReached, OwnerLimit},
         quota::{PrincipalLimits, RunRate},
         slot::Slot,
         start_error::StartError,
     },
+    measured_store::MeasuredStore,
+    options::ThreadOptions,
+    turn::thread_runs::{ThreadRuns, owner_of},
 };
 use crate::{
     agent::{Agent, BeginDrawing, Principal},

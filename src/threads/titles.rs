@@ -11,9 +11,9 @@ use tokio::{
 use super::{ThreadError, Threads};
 use crate::run::{
     AgentEntry,
-    drive::launch::context_in_span,
-    log::thread_event_hub::ThreadChange,
-    persist::title::{cut_at_word, title_of},
+    conversation::title::{cut_at_word, title_of},
+    events::thread_event_hub::ThreadChange,
+    launch::context_in_span,
 };
 use crate::{
     agent::{ContextParts, RunIdentity},

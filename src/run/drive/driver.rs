@@ -15,12 +15,16 @@ use futures::stream::{self, Stream, StreamExt as _};
 
 use super::{
     clock::{Clock, Deadline, RunLimits},
-    control::{RunControl, Stop},
     ending::{RunEnding, agent_failed, agent_panicked, agent_timed_out, lifecycle_ending, protocol_violated},
     guard::{Guard, RunClosing},
     progress::{Drive, EventSink, Progress},
+    run_report::report_end,
 };
-use crate::run::{log::tap::Taps, persist::run_report::report_end, turn::slot::Slot};
+use crate::run::{
+    control::{RunControl, Stop},
+    events::tap::Taps,
+    limits::slot::Slot,
+};
 use crate::{
     agent::{Agent, BeginDrawing, Drawing, EventStream, Principal, RunContext},
     protocol::{

@@ -6,8 +6,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{LiveLog, LogEnd, live::to_line};
-use crate::run::{drive::progress::Progress, persist::transcribed_run::TranscribedRun};
+use super::transcribed_run::TranscribedRun;
+use crate::run::{
+    drive::progress::Progress,
+    log::{LiveLog, LogEnd, live::to_line},
+};
 use crate::{protocol::Event, store::StoreError};
 
 const MAX_EVENTS_PER_POLL: usize = 128;

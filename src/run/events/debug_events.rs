@@ -10,10 +10,7 @@ use super::{
     owner_hub::{OwnerEvents, OwnerHub},
     tap::Tap,
 };
-use crate::run::{
-    thread_runs::owner_of,
-    turn::owner_limit::{OwnerLimit, OwnerPermit},
-};
+use crate::run::limits::owner_limit::{OwnerLimit, OwnerPermit};
 use crate::{
     agent::{Principal, RunContext, RunIdentity},
     protocol::Event,
@@ -66,7 +63,7 @@ impl Tap for DebugHub {
 
     fn event(&self, run: &RunContext, event: &Event) {
         let Ok(event) = to_raw_value(event) else { return };
-        let owner = owner_of(run.principal());
+        let owner = run.principal().map_or_else(|| ThreadKey::ANONYMOUS.into(), |owner| owner.shared_id().clone());
         let bytes = event.get().len() + BYTES_PER_EVENT;
         let Ok(permit) = self.waiting.take_many(&owner, bytes) else { return };
         self.readers.send(&owner, Arc::new(DebugEvent { run: run.identity().clone(), event, _bytes: permit }));
