@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     a2ui::RunSurfaces,
-    journal::{Continuation, Journal},
+    journal::{Continuation, RunJournal},
 };
 use crate::{
     auth::Principal,
@@ -65,11 +65,6 @@ pub struct RunContext {
     /// `None` for runs that are not detached, and for subagents: the run does not go on from a subagent's answers.
     journal: Option<Arc<RunJournal>>,
     surfaces: Option<Arc<RunSurfaces>>,
-}
-
-pub(crate) struct RunJournal {
-    pub(crate) log: Arc<dyn Journal>,
-    pub(crate) continuation: Option<Continuation>,
 }
 
 /// What a run's context has from its start.

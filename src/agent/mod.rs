@@ -20,11 +20,11 @@ pub(crate) use a2ui::{RunSurfaces, SurfaceFault};
 pub use agent_fn::{AgentFn, IntoAgent, agent_fn};
 pub use app_request::AppRequest;
 pub use context::RunContext;
-pub(crate) use context::{ContextParts, Forwarded, RunIdentity, RunJournal};
+pub(crate) use context::{ContextParts, Forwarded, RunIdentity};
 pub use emitter::{ActivityHandle, Emitter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
 pub use journal::Continuation;
-pub(crate) use journal::Journal;
+pub(crate) use journal::{Journal, RunJournal};
 
 use std::sync::Arc;
 

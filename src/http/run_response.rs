@@ -76,11 +76,11 @@ struct RunBody<R> {
     first: Option<io::Result<Bytes>>,
     /// The run's span.
     span: Span,
-    run: R,
+    run: Box<R>,
 }
 
-impl<R: Drive + Unpin> RunBody<R> {
-    fn new(run: R, encoder: Encoder) -> Self {
+impl<R: Drive> RunBody<R> {
+    fn new(run: Box<R>, encoder: Encoder) -> Self {
         // The first chunk ends its turn: hyper writes to the socket when the body has nothing ready, and so the client
         // gets it before a fast agent has filled hyper's buffer.
         Self {
@@ -175,7 +175,7 @@ impl<R: Drive + Unpin> RunBody<R> {
     }
 }
 
-impl<R: Drive + Unpin> HttpBody for RunBody<R> {
+impl<R: Drive> HttpBody for RunBody<R> {
     type Data = Bytes;
     type Error = io::Error;
 

@@ -7,7 +7,7 @@ use crate::{agent::RunContext, protocol::Event};
 
 /// Gets copies of the events of all runs of a server.
 pub(crate) trait Tap: Send + Sync {
-    /// Returns whether the next events of a run are wanted. Called once a poll.
+    /// Returns whether the next events of a run are wanted.
     fn is_open(&self, run: &RunContext) -> bool;
 
     /// Takes a copy of the next event of a run.

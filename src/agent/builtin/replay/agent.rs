@@ -134,7 +134,34 @@ fn at_pace(millis: u64, pace: f64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt as _;
+
     use super::*;
+    use crate::{
+        agent::{builtin::cuts_connection, emit::TextMessage},
+        protocol::{
+            Message,
+            recording::{RecordingHead, line},
+        },
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cut_breaks_a_response_off_and_cancels_a_detached_run() {
+        let finished = RunFinished::new("t".into(), "r".into(), RunOutcome::success());
+        let events = TextMessage::whole("Hello!").into_iter().chain([finished.into()]);
+        let input = RunAgentInput::new("t", "r", vec![Message::user("u", "Hi")]);
+        let head = RecordingHead::new("a".to_owned(), 0, input.clone()).to_line();
+        let folder = tempfile::tempdir().unwrap();
+        let recording = events.fold(head, |lines, event: Event| [lines, line(0, "event", &event)].concat());
+        std::fs::write(folder.path().join("a.jsonl"), recording).unwrap();
+        let options = ReplayOptions { fault: Some(ReplayFault::Cut), fault_after: Some(2), ..Default::default() };
+        let replay = Replay::open(folder.path(), options).unwrap();
+        let played: Vec<_> = replay.run(input, RunContext::new("t", "r", "a")).map(Result::unwrap).collect().await;
+        assert!(matches!(played[..2], [Event::TextMessageStart(_), Event::TextMessageContent(_)]), "{played:?}");
+        assert_eq!(played.iter().map(cuts_connection).collect::<Vec<_>>(), [false, false, true, false]);
+        let Event::RunFinished(end) = &played[3] else { panic!("{played:?}") };
+        assert_eq!(end.outcome, Some(RunOutcome::Cancelled));
+    }
 
     #[test]
     fn no_recorded_time_and_no_pace_is_too_large() {
