@@ -54,6 +54,7 @@ pub mod protocol;
 mod run;
 mod server;
 pub mod store;
+mod surfaces;
 mod threads;
 #[cfg(feature = "llm")]
 pub mod tools;

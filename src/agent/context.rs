@@ -1,27 +1,19 @@
 //! [`RunContext`]: ids, principal, forwarded headers and token usage of a run.
 
-use std::{
-    any::Any,
-    collections::HashSet,
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{collections::HashSet, fmt, sync::Arc};
 
 use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
-use smart_default::SmartDefault;
 
 use super::{
-    generated::a2ui::RunSurfaces,
-    journal::{Continuation, Journal},
+    a2ui::RunSurfaces,
+    journal::{Continuation, RunJournal},
 };
 use crate::{
     auth::Principal,
     base::trace::{TraceContext, TraceScope},
+    observe::RunObserver,
     protocol::{MessageId, RunId, ThreadId, TokenUsage},
 };
 
@@ -65,17 +57,6 @@ pub(crate) struct RunIdentity {
     pub(crate) principal: Option<Principal>,
 }
 
-/// What an agent may take from the input of a run, which a client wrote in part.
-#[derive(Debug, Clone, SmartDefault)]
-pub(crate) struct InputRules {
-    /// Whether the client may give the model instructions, also by its context and state.
-    #[default(true)]
-    pub accepts_instructions: bool,
-    /// The assistant, tool and activity messages that a client wrote. Empty on a server that stores no threads, which does
-    /// not know who wrote a message.
-    pub client_messages: HashSet<MessageId>,
-}
-
 /// The run that an agent answers. Cheap to clone.
 #[derive(Clone)]
 pub struct RunContext {
@@ -86,17 +67,17 @@ pub struct RunContext {
     surfaces: Option<Arc<RunSurfaces>>,
 }
 
-pub(crate) struct RunJournal {
-    pub(crate) log: Arc<dyn Journal>,
-    pub(crate) continuation: Option<Continuation>,
-}
-
-struct ContextParts {
-    identity: RunIdentity,
-    forwarded: Forwarded,
-    rules: InputRules,
-    observer: Option<Arc<dyn Any + Send + Sync>>,
-    is_connection_cut: AtomicBool,
+/// What a run's context has from its start.
+pub(crate) struct ContextParts {
+    pub(crate) identity: RunIdentity,
+    pub(crate) forwarded: Forwarded,
+    /// Whether the client may give the model instructions, also by its context and state.
+    pub(crate) accepts_instructions: bool,
+    /// The assistant, tool and activity messages that a client wrote. Empty on a server that stores no threads, which does
+    /// not know who wrote a message.
+    pub(crate) client_messages: HashSet<MessageId>,
+    /// `None` without a server.
+    pub(crate) observer: Option<RunObserver>,
     usage: Mutex<Vec<TokenUsage>>,
     model_calls: Mutex<ModelCalls>,
 }
@@ -116,12 +97,34 @@ impl fmt::Debug for RunContext {
     }
 }
 
+impl ContextParts {
+    /// Those of a run without a server.
+    pub(crate) fn new(identity: RunIdentity) -> Self {
+        Self {
+            identity,
+            forwarded: Forwarded::default(),
+            accepts_instructions: true,
+            client_messages: HashSet::new(),
+            observer: None,
+            usage: Mutex::default(),
+            model_calls: Mutex::default(),
+        }
+    }
+}
+
+impl From<ContextParts> for RunContext {
+    fn from(parts: ContextParts) -> Self {
+        let trace = TraceScope::new(parts.forwarded.trace().cloned(), false);
+        Self { parts: Arc::new(parts), trace, journal: None, surfaces: None }
+    }
+}
+
 impl RunContext {
     /// A context without a server, for tests: of a run without a principal and forwarded headers.
     pub fn new(thread_id: impl Into<ThreadId>, run_id: impl Into<RunId>, agent: &str) -> Self {
         let (thread_id, run_id) = (thread_id.into(), run_id.into());
         let identity = RunIdentity { thread_id, run_id, agent: agent.into(), principal: None };
-        Self::observed(identity, Forwarded::default(), InputRules::default(), None)
+        ContextParts::new(identity).into()
     }
 
     /// The context of the same run for this principal, with these headers. Their names are in lower case.
@@ -132,22 +135,7 @@ impl RunContext {
         headers: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
         let identity = RunIdentity { principal, ..self.parts.identity.clone() };
-        Self::observed(identity, Forwarded::new(headers), InputRules::default(), None)
-    }
-
-    /// A context of a server's run. `observer` is what the server keeps of the run for those that count and record its calls;
-    /// [`observer`](Self::observer) returns it by its type.
-    pub(crate) fn observed(
-        identity: RunIdentity,
-        forwarded: Forwarded,
-        rules: InputRules,
-        observer: Option<Arc<dyn Any + Send + Sync>>,
-    ) -> Self {
-        let trace = TraceScope::new(forwarded.trace().cloned(), false);
-        let (usage, model_calls) = (Mutex::default(), Mutex::default());
-        let is_connection_cut = AtomicBool::new(false);
-        let parts = ContextParts { identity, forwarded, rules, observer, is_connection_cut, usage, model_calls };
-        Self { parts: Arc::new(parts), trace, journal: None, surfaces: None }
+        ContextParts { forwarded: Forwarded::new(headers), ..ContextParts::new(identity) }.into()
     }
 
     /// The context of a detached run.
@@ -166,7 +154,7 @@ impl RunContext {
     }
 
     /// The context of a run that may render A2UI surfaces.
-    pub(super) fn with_surfaces(self, surfaces: Option<Arc<RunSurfaces>>) -> Self {
+    pub(crate) fn with_surfaces(self, surfaces: Option<Arc<RunSurfaces>>) -> Self {
         Self { surfaces, ..self }
     }
 
@@ -175,9 +163,9 @@ impl RunContext {
         self.surfaces.as_ref()
     }
 
-    /// What observes the run, if it has this type. A run without a server has no observer.
-    pub(crate) fn observer<T: Any>(&self) -> Option<&T> {
-        self.parts.observer.as_deref()?.downcast_ref()
+    /// What counts and records the run and its calls. `None` without a server.
+    pub(crate) fn observer(&self) -> Option<&RunObserver> {
+        self.parts.observer.as_ref()
     }
 
     /// The place of the run in a trace.
@@ -192,16 +180,6 @@ impl RunContext {
 
     pub(crate) fn model_calls(&self) -> MutexGuard<'_, ModelCalls> {
         self.parts.model_calls.lock()
-    }
-
-    /// Closes the client's connection in the middle of the response, for tests of front ends. Takes effect when the
-    /// agent's stream is pending. A detached run is cancelled.
-    pub(crate) fn cut_connection(&self) {
-        self.parts.is_connection_cut.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_connection_cut(&self) -> bool {
-        self.parts.is_connection_cut.load(Ordering::Relaxed)
     }
 
     /// The thread's id.
@@ -232,18 +210,18 @@ impl RunContext {
 
     /// Returns whether the client's context and state may become instructions of the model.
     pub fn accepts_instructions(&self) -> bool {
-        self.parts.rules.accepts_instructions
+        self.parts.accepts_instructions
     }
 
     /// Returns whether a client wrote an assistant, tool or activity message of the input, and no run of this server. Calls
     /// of such messages must have no effect. Always `false` on a server that stores no threads.
     pub fn is_from_client(&self, message: &MessageId) -> bool {
-        self.parts.rules.client_messages.contains(message)
+        self.parts.client_messages.contains(message)
     }
 
     /// Returns whether the input has messages for which [`is_from_client`](Self::is_from_client) is `true`.
     pub fn has_client_messages(&self) -> bool {
-        !self.parts.rules.client_messages.is_empty()
+        !self.parts.client_messages.is_empty()
     }
 
     /// What was written down of the run, if it goes on after its server was stopped or lost. Only agents that
@@ -253,7 +231,7 @@ impl RunContext {
     }
 
     /// Takes out a mark that is not the agent's own. Returns whether an earlier server has made it.
-    pub(super) fn take_mark(&mut self, mark: &Value) -> bool {
+    pub(crate) fn take_mark(&mut self, mark: &Value) -> bool {
         let Some(RunJournal { log, continuation: Some(earlier) }) = self.journal.as_deref() else { return false };
         let marks: Vec<Value> = earlier.marks.iter().filter(|other| *other != mark).cloned().collect();
         let is_made = marks.len() < earlier.marks.len();

@@ -1,6 +1,6 @@
 //! What a run writes down so that another server can go on with it.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -15,6 +15,13 @@ pub(crate) trait Journal: Send + Sync {
 
     /// Returns whether another server goes on with the run.
     fn is_left(&self) -> bool;
+}
+
+/// The journal of one run.
+pub(crate) struct RunJournal {
+    pub(crate) log: Arc<dyn Journal>,
+    /// `None` for a run that begins.
+    pub(crate) continuation: Option<Continuation>,
 }
 
 /// What a run finds that another server began, or this one before its last restart.

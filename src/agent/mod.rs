@@ -4,6 +4,7 @@
 //! `run` sends `RUN_STARTED` before it polls the agent, and the terminal event after the agent's last
 //! one.
 
+mod a2ui;
 mod agent_fn;
 pub(crate) mod app_request;
 pub mod builtin;
@@ -12,18 +13,18 @@ pub mod emit;
 mod emitter;
 mod error;
 mod event_queue;
-pub(crate) mod generated;
 mod journal;
 
+pub use a2ui::{A2ui, A2uiAgent};
+pub(crate) use a2ui::{RunSurfaces, SurfaceFault};
 pub use agent_fn::{AgentFn, IntoAgent, agent_fn};
 pub use app_request::AppRequest;
 pub use context::RunContext;
-pub(crate) use context::{Forwarded, InputRules, RunIdentity, RunJournal};
+pub(crate) use context::{ContextParts, Forwarded, RunIdentity};
 pub use emitter::{ActivityHandle, Emitter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
-pub use generated::{A2ui, A2uiAgent};
 pub use journal::Continuation;
-pub(crate) use journal::Journal;
+pub(crate) use journal::{Journal, RunJournal};
 
 use std::sync::Arc;
 
@@ -116,6 +117,18 @@ impl Agent for Arc<dyn Agent> {
         (**self).a2ui()
     }
 }
+
+/// What of one run is drawn as activities: stands between its agent and its guard. The driver knows no more of it.
+pub(crate) trait Drawing: Send {
+    /// Adds the activities to the events of the agent.
+    fn draw(&mut self, events: EventStream) -> EventStream;
+
+    /// Returns the events that end what is drawn in part. Called once the agent was stopped before its end.
+    fn stop(&mut self) -> Vec<Event>;
+}
+
+/// Begins the drawing of a run whose agent is called next, and changes what the agent gets. Returns `None` if nothing is drawn.
+pub(crate) type BeginDrawing = fn(&dyn Agent, &mut RunAgentInput, &mut RunContext) -> Option<Box<dyn Drawing>>;
 
 /// Makes an [`EventStream`] of any stream of events.
 pub fn event_stream(stream: impl Stream<Item = Result<Event, AgentError>> + Send + 'static) -> EventStream {

@@ -9,7 +9,6 @@ pub(crate) mod accept;
 pub(crate) mod agents;
 mod allow;
 mod answer_room;
-mod body;
 pub(crate) mod connect;
 pub(crate) mod dialects;
 pub(crate) mod error;

@@ -10,7 +10,6 @@ use super::{
 use crate::{
     agent::RunContext,
     observe::{
-        RunObserver,
         metrics::{ModelCall, ModelCallOutcome},
         telemetry::{ModelEnd, begin_model, end_model},
     },
@@ -44,8 +43,7 @@ impl CallMeter {
             scope.span().record("gen_ai.system_instructions", system_instructions(request));
             scope.span().record("gen_ai.input.messages", input_messages(request));
         }
-        request.trace =
-            CallTrace::new(scope, cx.observer().and_then(|observer: &RunObserver| observer.recording.clone()));
+        request.trace = CallTrace::new(scope, cx.observer().and_then(|observer| observer.recording.clone()));
         Self {
             cx: cx.clone(),
             provider,
@@ -108,7 +106,7 @@ impl Drop for CallMeter {
         let end = ModelEnd { call: &call, finish_reason, request_id: request_id.as_deref(), output };
         end_model(self.trace.scope(), &end);
         let cost =
-            self.cx.observer().and_then(|RunObserver { metrics, .. }| metrics.models.ended(&metrics.prices, &call));
+            self.cx.observer().and_then(|observer| observer.metrics.models.ended(&observer.metrics.prices, &call));
         let mut calls = self.cx.model_calls();
         if !calls.models.contains(&self.model) {
             calls.models.push(self.model.clone());

@@ -2,7 +2,11 @@
 
 pub(crate) mod metrics;
 pub(crate) mod recordings;
-pub(crate) mod run_observer;
 pub(crate) mod telemetry;
 
-pub(crate) use run_observer::RunObserver;
+/// What a run and its calls are counted by and recorded in: the metrics of the server, and the recording of the run if it has
+/// one.
+pub(crate) struct RunObserver {
+    pub(crate) metrics: metrics::Metrics,
+    pub(crate) recording: Option<recordings::LiveRecording>,
+}

@@ -23,11 +23,6 @@ impl AgentEntry {
     pub(crate) fn capabilities(&self) -> AgentCapabilities {
         self.agent.capabilities()
     }
-
-    /// Returns whether the agent renders A2UI surfaces in each run.
-    pub(crate) fn renders_surfaces(&self) -> bool {
-        self.agent.a2ui().is_some_and(|a2ui| a2ui.is_enabled)
-    }
 }
 
 #[derive(Default)]

@@ -16,7 +16,7 @@ use super::{
     turn::{active::ActiveRun, held_lease::HeldLease},
 };
 use crate::{
-    agent::{Forwarded, InputRules, RunContext, RunIdentity, RunJournal},
+    agent::{ContextParts, RunContext, RunIdentity, RunJournal},
     base::trace::TraceScope,
     observe::{RunObserver, recordings::LiveRecording, telemetry::begin_agent},
     protocol::{
@@ -48,22 +48,23 @@ impl Runs {
         journal: Option<RunJournal>,
     ) -> Box<Run> {
         let RunRequest { slot, agent, mut input, principal, forwarded, .. } = request;
-        let accepts_instructions = self.accept_instructions;
         // Those of a thread from the time before the option was changed, or of another agent's snapshot.
-        if !accepts_instructions && input.messages.iter().any(Message::is_instruction) {
+        if !self.accept_instructions && input.messages.iter().any(Message::is_instruction) {
             input.messages = input.messages.iter().filter(|message| !message.is_instruction()).cloned().collect();
         }
-        let rules = InputRules { accepts_instructions, client_messages };
         let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
         let identity = RunIdentity { thread_id, run_id, agent: agent.name.clone(), principal };
         let recording = self.recordings.as_ref();
         let recording =
             recording.map(|writer| LiveRecording::start(writer, &agent.name, forwarded.all(), input.clone()));
         let trace = TraceScope::new(forwarded.trace().cloned(), self.records_content);
-        let observer = RunObserver { metrics: self.metrics.clone(), recording };
-        let cx = observed_context(identity, forwarded, rules, &trace, observer).with_journal(journal);
+        let mut parts = ContextParts::new(identity);
+        (parts.forwarded, parts.client_messages) = (forwarded, client_messages);
+        parts.accepts_instructions = self.accept_instructions;
+        parts.observer = Some(RunObserver { metrics: self.metrics.clone(), recording });
+        let cx = context_in_span(parts, &trace).with_journal(journal);
         // Boxed because it is large and moved several times before it is polled.
-        Box::new(Run::new(agent.agent, input, cx, limits, slot, self.debug.clone()))
+        Box::new(Run::new(agent.agent, input, cx, limits, self.begin_drawing, self.taps.clone(), Some(slot)))
     }
 }
 
@@ -137,15 +138,10 @@ impl Admission {
 }
 
 /// Returns the context of a server's run, within a span of its own. `trace` is the place of the run's request.
-pub(crate) fn observed_context(
-    identity: RunIdentity,
-    forwarded: Forwarded,
-    rules: InputRules,
-    trace: &TraceScope,
-    observer: RunObserver,
-) -> RunContext {
-    let trace = begin_agent(trace, &identity.agent, &identity.thread_id, &identity.run_id);
-    RunContext::observed(identity, forwarded, rules, Some(Arc::new(observer))).within(trace)
+pub(crate) fn context_in_span(parts: ContextParts, trace: &TraceScope) -> RunContext {
+    let RunIdentity { agent, thread_id, run_id, .. } = &parts.identity;
+    let trace = begin_agent(trace, agent, thread_id, run_id);
+    RunContext::from(parts).within(trace)
 }
 
 fn message_snapshots(messages: &Messages, client_has_messages: bool) -> Vec<Event> {

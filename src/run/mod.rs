@@ -30,7 +30,7 @@ pub(crate) mod turn;
 pub(crate) use self::{
     agents::AgentEntry,
     conversation::resume::has_expired,
-    drive::progress::{Drive, EventSink, Progress},
+    drive::progress::{Drive, Progress},
     events::{
         debug_events::DebugEvent,
         thread_event_hub::{ChangedThread, ThreadChange, ThreadEvent, ThreadEvents},

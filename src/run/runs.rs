@@ -14,7 +14,10 @@ use super::{
     agents::{AgentEntry, AgentRegistry},
     control::{LiveRuns, Stop},
     drive::clock::RunLimits,
-    events::debug_events::{DebugEvents, DebugHub},
+    events::{
+        debug_events::{DebugEvents, DebugHub},
+        tap::{RecordingTap, Taps},
+    },
     limits::{
         memory::RunMemoryBudget,
         owner_limit::{LimitReached, OwnerLimit},
@@ -27,7 +30,7 @@ use super::{
     turn::thread_runs::{ThreadRuns, owner_of},
 };
 use crate::{
-    agent::{Agent, Principal},
+    agent::{Agent, BeginDrawing, Principal},
     observe::{metrics::Metrics, recordings::RecordingWriter},
     store::Store,
 };
@@ -49,11 +52,13 @@ pub(crate) struct Runs {
     principal_limits: PrincipalLimits,
     memory: Arc<RunMemoryBudget>,
     pub(super) live: Arc<LiveRuns>,
-    pub(super) debug: Arc<DebugHub>,
+    inspector: Arc<DebugHub>,
+    pub(super) taps: Taps,
     pub(super) threads: Option<Arc<ThreadRuns>>,
     pub(super) accept_instructions: bool,
     pub(super) metrics: Metrics,
     pub(super) recordings: Option<RecordingWriter>,
+    pub(super) begin_drawing: Option<BeginDrawing>,
     pub(super) records_content: bool,
 }
 
@@ -78,6 +83,8 @@ pub(crate) struct RunsBuilder {
     pub(crate) metrics: Metrics,
     /// Records each run.
     pub(crate) recordings: Option<RecordingWriter>,
+    /// Draws interfaces from the events of runs.
+    pub(crate) begin_drawing: Option<BeginDrawing>,
     /// Puts messages, arguments and results into the spans of runs.
     pub(crate) records_content: bool,
 }
@@ -104,6 +111,11 @@ impl RunsBuilder {
     fn build(self, threads: Option<Arc<ThreadRuns>>) -> Arc<Runs> {
         let share = self.principal_limits.share_of(self.max_concurrent);
         let share = self.principal_limits.concurrent.into_iter().chain(share).min();
+        let inspector = Arc::new(DebugHub::default());
+        let taps: Taps = match self.recordings {
+            None => Arc::new([inspector.clone()]),
+            Some(_) => Arc::new([inspector.clone(), Arc::new(RecordingTap)]),
+        };
         Arc::new(Runs {
             agents: self.agents,
             limits: self.limits,
@@ -113,11 +125,13 @@ impl RunsBuilder {
             principal_limits: self.principal_limits,
             memory: Arc::new(self.memory),
             live: Arc::default(),
-            debug: Arc::default(),
+            inspector,
+            taps,
             threads,
             accept_instructions: self.accept_instructions,
             metrics: self.metrics,
             recordings: self.recordings,
+            begin_drawing: self.begin_drawing,
             records_content: self.records_content,
         })
     }
@@ -170,7 +184,7 @@ impl Runs {
     /// Reads the events of a principal's runs in this process as the driver emits them. Without a principal, these are the
     /// runs on a server without authentication. Returns `None` during shutdown.
     pub(crate) fn debug_events(&self, principal: Option<&Principal>) -> Option<DebugEvents> {
-        self.debug.readers.subscribe(owner_of(principal)).map(|events| DebugEvents { events })
+        self.inspector.readers.subscribe(owner_of(principal)).map(|events| DebugEvents { events })
     }
 
     pub(crate) fn memory(&self) -> &Arc<RunMemoryBudget> {
@@ -227,7 +241,7 @@ impl Runs {
             threads.begin_stop();
             threads.events.readers.close();
         }
-        self.debug.readers.close();
+        self.inspector.readers.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {
             return;
         }

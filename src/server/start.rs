@@ -12,6 +12,7 @@ use crate::{
     observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs},
     run::{RunMemoryBudget, Runs, RunsBuilder, ThreadOptions},
     store::Store,
+    surfaces,
     threads::Threads,
 };
 
@@ -121,6 +122,7 @@ impl Server {
             accept_instructions: self.threads.accept_instructions,
             metrics: Metrics::new(self.prices),
             recordings: recordings.clone(),
+            begin_drawing: Some(surfaces::begin),
             records_content: self.telemetry.content,
             ..RunsBuilder::default()
         };

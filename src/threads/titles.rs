@@ -13,10 +13,10 @@ use crate::run::{
     AgentEntry,
     conversation::title::{cut_at_word, title_of},
     events::thread_event_hub::ThreadChange,
-    launch::observed_context,
+    launch::context_in_span,
 };
 use crate::{
-    agent::{Forwarded, InputRules, RunIdentity},
+    agent::{ContextParts, RunIdentity},
     base::trace::TraceScope,
     observe::{
         RunObserver,
@@ -119,9 +119,9 @@ async fn ask(agent: AgentEntry, task: String, metrics: Metrics) -> Option<String
     let message = Message::user(MessageId::random(), task);
     let input = RunAgentInput::new(thread_id.clone(), run_id.clone(), vec![message]);
     let identity = RunIdentity { thread_id, run_id, agent: agent.name.clone(), principal: None };
-    let observer = RunObserver { metrics, recording: None };
-    let (forwarded, rules) = (Forwarded::default(), InputRules::default());
-    let cx = observed_context(identity, forwarded, rules, &TraceScope::default(), observer);
+    let mut parts = ContextParts::new(identity);
+    parts.observer = Some(RunObserver { metrics, recording: None });
+    let cx = context_in_span(parts, &TraceScope::default());
     let mut events = agent.agent.run(input, cx);
     let mut answer = String::new();
     while let Some(event) = events.next().await {

@@ -50,7 +50,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ),
     (
         "arguments of a call that are shown as an interface",
-        "src/agent/generated/arguments.rs",
+        "src/surfaces/arguments.rs",
         "arguments_over_the_bound_are_not_read_on",
     ),
     ("title and metadata of a thread", "tests/threads/edits.rs", "wrong_changes_are_refused_and_change_nothing"),

@@ -12,8 +12,9 @@ const ORDER: &[&[&str]] = &[
     &["protocol"],
     &["upstream"],
     &["auth"],
-    &["observe", "store", "agent"],
-    &["tools"],
+    &["observe", "store"],
+    &["agent"],
+    &["surfaces", "tools"],
     &["llm"],
     &["run"],
     &["threads"],
@@ -21,9 +22,13 @@ const ORDER: &[&[&str]] = &[
     &["server"],
 ];
 
-/// Agents with a model are agents like any other: only `server`, which builds them, knows of models and tools.
-const NEVER: &[(&str, &[&str])] =
-    &[("run", &["tools", "llm"]), ("threads", &["tools", "llm"]), ("http", &["tools", "llm"])];
+/// Agents with a model are agents like any other, and what they draw are activities like any other: only `server`, which puts
+/// them together, knows of models, tools and surfaces.
+const NEVER: &[(&str, &[&str])] = &[
+    ("run", &["surfaces", "tools", "llm"]),
+    ("threads", &["surfaces", "tools", "llm"]),
+    ("http", &["surfaces", "tools", "llm"]),
+];
 
 /// Returns the rooms that a room may use.
 fn allowed(room: &str) -> Vec<&'static str> {

@@ -8,7 +8,7 @@ mod replay;
 #[cfg(feature = "config")]
 pub(crate) mod script;
 
-use crate::protocol::{AgentCapabilities, capabilities::IdentityCapabilities};
+use crate::protocol::{AgentCapabilities, Event, capabilities::IdentityCapabilities};
 
 pub use echo::Echo;
 #[cfg(feature = "upstream")]
@@ -17,6 +17,14 @@ pub use remote::{Remote, RemoteOptions};
 pub(crate) use replay::{Replay, ReplayOptions};
 #[cfg(feature = "config")]
 pub(crate) use script::Script;
+
+/// The source of an event in whose place the response to its run breaks off.
+const CUT_SOURCE: &str = "agui-server.cut";
+
+/// Returns whether the response to a run ends at this event of its agent, in the middle and as if the connection was lost.
+pub(crate) fn cuts_connection(event: &Event) -> bool {
+    matches!(event, Event::Raw(raw) if raw.source.as_deref() == Some(CUT_SOURCE))
+}
 
 /// The capabilities of an agent that declares only what it is.
 fn identity(name: &str, description: &str) -> AgentCapabilities {

@@ -13,10 +13,11 @@ use super::{
     surfaces::RenderSurface,
 };
 use crate::{
-    agent::generated::a2ui::{RENDER, RunSurfaces},
+    agent::RunSurfaces,
     llm::{options::ToolChoice, providers::wire},
     observe::metrics::OTHER,
     protocol::{RunAgentInput, ToolDefinition},
+    surfaces::a2ui::RENDER,
     tools::{OfferedTool, ToolSpec},
 };
 

@@ -7,9 +7,10 @@ use std::collections::HashSet;
 
 use super::catalog::{ToolCatalog, ToolOwner};
 use crate::{
-    agent::{RunContext, generated::a2ui::CLICK},
+    agent::RunContext,
     llm::history::summary::is_summary,
     protocol::{Message, ToolCallId},
+    surfaces::a2ui::CLICK,
 };
 
 /// Leaves out the client's results of calls to the server's tools, its summaries, and clicks that no run had.

@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use crate::{
-    agent::generated::a2ui::{self, RunSurfaces},
+    agent::RunSurfaces,
     protocol::{JsonObject, MessageContent},
+    surfaces::a2ui,
     tools::{OfferedTool, Repeat, Tool, ToolContext, ToolError, ToolSpec, Validator},
 };
 

@@ -7,7 +7,6 @@ use crate::{
     base::trace::TraceScope,
     llm::call_content::result_text,
     observe::{
-        RunObserver,
         metrics::ToolOutcome,
         telemetry::{begin_tool, end_tool},
     },
@@ -51,7 +50,7 @@ impl Drop for ToolMeter {
         let duration = self.begun.elapsed();
         let (outcome, millis) = (self.outcome.name(), duration.as_millis() as u64);
         tracing::debug!(tool = self.tool, call = ?self.call, outcome, millis, "tool call ended");
-        if let Some(observer) = self.cx.observer::<RunObserver>() {
+        if let Some(observer) = self.cx.observer() {
             observer.metrics.tools.ended(&self.tool, self.outcome, duration);
         }
         end_tool(&self.scope, self.outcome);

@@ -21,12 +21,12 @@ use super::{
 };
 use crate::{
     agent::{
-        AgentError, RunContext,
+        AgentError, RunContext, RunSurfaces,
         emit::{self, Step},
-        generated::a2ui::{RunSurfaces, is_about_surfaces},
     },
     llm::{history, model::ModelRequest, options::ToolChoice},
     protocol::{Context, Event, Message, RunAgentInput},
+    surfaces::a2ui,
     tools::ToolSession,
 };
 
@@ -278,8 +278,8 @@ fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> 
 /// Returns whether an entry of the context stands before the conversation, where providers cache it: those about A2UI, which are
 /// long and stay the same. Those of a page do only if pages may instruct the model.
 fn is_instruction(entry: &Context, cx: &RunContext) -> bool {
-    let is_trusted = |surfaces: &Arc<RunSurfaces>| cx.accepts_instructions() || surfaces.is_of_server(entry);
-    is_about_surfaces(entry) && cx.surfaces().is_some_and(is_trusted)
+    let is_trusted = |surfaces: &Arc<RunSurfaces>| cx.accepts_instructions() || a2ui::is_of_server(surfaces, entry);
+    a2ui::is_about_surfaces(entry) && cx.surfaces().is_some_and(is_trusted)
 }
 
 fn describe_context(input: &RunAgentInput, cx: &RunContext) -> Option<String> {

@@ -11,6 +11,8 @@ use std::{
 
 use tokio::time::{Instant, Sleep};
 
+use crate::protocol::Event;
+
 /// The time limits of a run. `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,6 +39,9 @@ pub(crate) struct Clock {
     last_event: Instant,
     last_output: Instant,
     timer: Option<Pin<Box<Sleep>>>,
+    /// The times of the agent's first event and of its first piece of text, reasoning or arguments, since the start.
+    first_event: Option<Duration>,
+    first_token: Option<Duration>,
     limits: RunLimits,
     started: Instant,
 }
@@ -51,6 +56,8 @@ impl Clock {
             last_output: now,
             has_new_events: false,
             timer: None,
+            first_event: None,
+            first_token: None,
             armed: None,
         }
     }
@@ -61,6 +68,32 @@ impl Clock {
 
     pub(crate) fn note_event(&mut self) {
         self.has_new_events = true;
+    }
+
+    pub(crate) fn first_event(&self) -> Option<Duration> {
+        self.first_event
+    }
+
+    /// Nearly all events of a run come after it.
+    pub(crate) fn first_token(&self) -> Option<Duration> {
+        self.first_token
+    }
+
+    /// Notes an event of the agent that comes before its first token, or is it.
+    #[cold]
+    pub(crate) fn note_first(&mut self, event: &Event) {
+        let elapsed = self.elapsed();
+        self.first_event.get_or_insert(elapsed);
+        let is_token = matches!(
+            event,
+            Event::TextMessageContent(_)
+                | Event::TextMessageChunk(_)
+                | Event::ReasoningMessageContent(_)
+                | Event::ReasoningMessageChunk(_)
+                | Event::ToolCallArgs(_)
+                | Event::ToolCallChunk(_)
+        );
+        self.first_token = Some(elapsed).filter(|_| is_token);
     }
 
     /// Returns whether the time limit has passed. For agents that never pause, because the timer is then not polled.

@@ -18,21 +18,19 @@ use super::{
     ending::{RunEnding, agent_failed, agent_panicked, agent_timed_out, lifecycle_ending, protocol_violated},
     guard::{Guard, RunClosing},
     progress::{Drive, EventSink, Progress},
-    run_report::{FirstTimes, RunReport},
+    run_report::report_end,
 };
 use crate::run::{
     control::{RunControl, Stop},
-    events::debug_events::DebugHub,
+    events::tap::Taps,
     limits::slot::Slot,
 };
 use crate::{
-    agent::{Agent, Principal, RunContext, generated},
-    observe::RunObserver,
+    agent::{Agent, BeginDrawing, Drawing, EventStream, Principal, RunContext},
     protocol::{
         Event, RunAgentInput, RunId, TokenUsage,
         event::{RunFinished, RunOutcome, RunStarted},
     },
-    store::ThreadKey,
 };
 
 const EVENTS_PER_TIME_CHECK: u32 = 64;
@@ -47,19 +45,19 @@ pub struct Run {
     events: u64,
     events_until_time_check: u32,
     clock: Clock,
-    first: FirstTimes,
     guard: Guard,
     cx: RunContext,
     parent_run_id: Option<RunId>,
+    begin_drawing: Option<BeginDrawing>,
+    taps: Taps,
     slot: Option<Slot>,
-    debug: Option<Arc<DebugHub>>,
 }
 
 enum RunStage {
     Opening(Arc<dyn Agent>, Box<RunAgentInput>),
     /// `RUN_STARTED` was sent; the agent was not called yet.
     Opened(Arc<dyn Agent>, Box<RunAgentInput>),
-    Running(generated::DrawnRun),
+    Running(EventStream, Option<Box<dyn Drawing>>),
     Ended,
 }
 
@@ -73,42 +71,15 @@ impl fmt::Debug for Run {
 }
 
 impl Run {
-    /// Creates a run without a server and without limits, for tests of an agent.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use agui_server::{Run, agent::builtin::Echo, protocol::{Message, RunAgentInput}};
-    /// use futures::StreamExt as _;
-    ///
-    /// let input = RunAgentInput::new("thread", "run", vec![Message::user("m1", "Hello")]);
-    /// let events: Vec<_> = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(Run::alone(Arc::new(Echo), input).into_events().collect());
-    /// assert_eq!(events.len(), 5);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn alone(agent: Arc<dyn Agent>, input: RunAgentInput) -> Self {
-        let cx = RunContext::new(input.thread_id.clone(), input.run_id.clone(), "agent");
-        Self::with_control(agent, input, cx, RunLimits::default(), Arc::default())
-    }
-
+    /// `slot`: `None` for a run without a server.
     pub(crate) fn new(
         agent: Arc<dyn Agent>,
         input: RunAgentInput,
         cx: RunContext,
         limits: RunLimits,
-        slot: Slot,
-        debug: Arc<DebugHub>,
-    ) -> Self {
-        let mut run = Self::with_control(agent, input, cx, limits, slot.live.control.clone());
-        (run.slot, run.debug) = (Some(slot), Some(debug));
-        run
-    }
-
-    fn with_control(
-        agent: Arc<dyn Agent>,
-        input: RunAgentInput,
-        cx: RunContext,
-        limits: RunLimits,
-        control: Arc<RunControl>,
+        begin_drawing: Option<BeginDrawing>,
+        taps: Taps,
+        slot: Option<Slot>,
     ) -> Self {
         let id = cx.identity();
         // Below the span of the trace, so that spans of the agent itself belong to the trace, too.
@@ -116,8 +87,8 @@ impl Run {
             tracing::info_span!(
                 "run",
                 agent = &*id.agent,
-                thread = %LoggedId(&id.thread_id),
-                run = %LoggedId(&id.run_id),
+                thread = %logged_id(&id.thread_id),
+                run = %logged_id(&id.run_id),
                 principal = id.principal.as_ref().map(Principal::name),
             )
         });
@@ -127,14 +98,14 @@ impl Run {
             stage: RunStage::Opening(agent, Box::new(input)),
             cx,
             clock: Clock::start(limits),
-            first: FirstTimes::default(),
-            control,
+            control: slot.as_ref().map_or_else(Arc::default, |slot| slot.live.control.clone()),
             waker: None,
             span,
             events_until_time_check: EVENTS_PER_TIME_CHECK,
             events: 0,
-            slot: None,
-            debug: None,
+            begin_drawing,
+            taps,
+            slot,
         }
     }
 
@@ -160,7 +131,11 @@ impl Run {
     /// Drops the agent. Returns the events that end what it has drawn in part.
     fn stop_agent(&mut self) -> Vec<Event> {
         let stage = std::mem::replace(&mut self.stage, RunStage::Ended);
-        let stop = move || if let RunStage::Running(drawn) = stage { drawn.stop() } else { Vec::new() };
+        let stop = move || {
+            let RunStage::Running(events, drawing) = stage else { return Vec::new() };
+            drop(events);
+            drawing.map(|mut drawing| drawing.stop()).unwrap_or_default()
+        };
         catch_unwind(AssertUnwindSafe(stop)).unwrap_or_else(|_| {
             tracing::error!("the agent panicked while it was dropped");
             Vec::new()
@@ -179,7 +154,7 @@ impl Run {
     /// Sends `RUN_STARTED` and returns before the agent is called, so that a slow agent does not delay the event.
     fn progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         loop {
-            let RunStage::Running(drawn) = &mut self.stage else {
+            let RunStage::Running(events, _) = &mut self.stage else {
                 if matches!(self.stage, RunStage::Opened(..))
                     && let Some(stop) = self.control.requested()
                 {
@@ -193,9 +168,8 @@ impl Run {
             if let Some(stop) = self.control.requested() {
                 return self.stop(stop, sink);
             }
-            let polled = catch_unwind(AssertUnwindSafe(|| drawn.events.poll_next_unpin(cx)));
+            let polled = catch_unwind(AssertUnwindSafe(|| events.poll_next_unpin(cx)));
             let ending = match polled {
-                Ok(Poll::Pending) if self.cx.is_connection_cut() => return Poll::Ready(Progress::Cut),
                 Ok(Poll::Pending) => return self.on_pending(cx, sink),
                 Ok(Poll::Ready(Some(Ok(event)))) => return self.forward(event, sink),
                 Ok(Poll::Ready(Some(Err(error)))) => agent_failed(error),
@@ -218,7 +192,7 @@ impl Run {
                 let mut sink = Vec::new();
                 let progress = ready!(run.poll_progress(cx, &mut sink));
                 *ready = sink.into_iter();
-                if matches!(progress, Progress::Ended | Progress::Cut) {
+                if progress == Progress::Ended {
                     return Poll::Ready(ready.next());
                 }
             }
@@ -238,11 +212,19 @@ impl Run {
                 self.stage = RunStage::Opened(agent, input);
                 Some(Progress::Moved)
             }
-            RunStage::Opened(agent, input) => {
-                let context = self.cx.clone();
-                match catch_unwind(AssertUnwindSafe(|| generated::run(&*agent, *input, context))) {
-                    Ok(drawn) => {
-                        self.stage = RunStage::Running(drawn);
+            RunStage::Opened(agent, mut input) => {
+                let (mut cx, begin_drawing) = (self.cx.clone(), self.begin_drawing);
+                let call = move || {
+                    let mut drawing = begin_drawing.and_then(|begin| begin(&*agent, &mut input, &mut cx));
+                    let events = agent.run(*input, cx);
+                    match &mut drawing {
+                        None => RunStage::Running(events, None),
+                        Some(it) => RunStage::Running(it.draw(events), drawing),
+                    }
+                };
+                match catch_unwind(AssertUnwindSafe(call)) {
+                    Ok(running) => {
+                        self.stage = running;
                         None
                     }
                     Err(panic) => {
@@ -251,7 +233,7 @@ impl Run {
                     }
                 }
             }
-            stage @ RunStage::Running(_) => {
+            stage @ RunStage::Running(..) => {
                 self.stage = stage;
                 None
             }
@@ -261,8 +243,8 @@ impl Run {
 
     fn forward(&mut self, event: Event, sink: &mut impl EventSink) -> Poll<Progress> {
         self.clock.note_event();
-        if !self.first.are_known() {
-            self.first.note(&event, &self.clock);
+        if self.clock.first_token().is_none() {
+            self.clock.note_first(&event);
         }
         let ending = if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
             lifecycle_ending(event)
@@ -366,9 +348,7 @@ impl Run {
     }
 
     fn report(&self, outcome: &'static str, code: Option<&str>) {
-        let (duration, repairs) = (self.clock.elapsed(), self.guard.repairs());
-        let (cx, events, first) = (&self.cx, self.events, &self.first);
-        RunReport { cx, outcome, code, events, duration, first, repairs }.publish();
+        report_end(&self.cx, outcome, code, self.events, self.guard.repairs(), &self.clock);
     }
 
     fn finished(&self, outcome: RunOutcome) -> RunFinished {
@@ -382,21 +362,12 @@ impl Drive for Run {
     }
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        let owner = self.cx.principal().map_or(ThreadKey::ANONYMOUS, Principal::id);
-        let debug = self.debug.as_ref().and_then(|debug| debug.sender(owner));
-        let is_recorded = self.cx.observer::<RunObserver>().is_some_and(|observer| observer.recording.is_some());
-        if debug.is_none() && !is_recorded {
+        if !self.taps.iter().any(|tap| tap.is_open(&self.cx)) {
             return self.progress(cx, sink);
         }
-        let context = self.cx.clone();
-        let recording = context.observer::<RunObserver>().and_then(|observer| observer.recording.as_ref());
+        let (run, taps) = (self.cx.clone(), self.taps.clone());
         let mut copied = |event: &Event| {
-            if let Some(readers) = &debug {
-                readers.send(context.identity(), event);
-            }
-            if let Some(recording) = recording {
-                recording.event(event);
-            }
+            taps.iter().filter(|tap| tap.is_open(&run)).for_each(|tap| tap.event(&run, event));
             sink.emit(event);
         };
         self.progress(cx, &mut copied)
@@ -417,16 +388,15 @@ fn total_usage(own: Vec<TokenUsage>, cx: &RunContext) -> Vec<TokenUsage> {
     cx.usage()
 }
 
-/// An identifier of a client in the log: cut to [`MAX_LOGGED_CHARS`], and escaped so that it cannot look like another field.
-struct LoggedId<'a>(&'a str);
-
-impl fmt::Display for LoggedId<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for char in self.0.chars().take(MAX_LOGGED_CHARS) {
-            if char == ' ' { f.write_str("\\u{20}")? } else { char.escape_debug().fmt(f)? }
+/// Returns an identifier of a client for the log: cut to [`MAX_LOGGED_CHARS`], and escaped so that it cannot look like another
+/// field.
+fn logged_id(id: &str) -> impl fmt::Display {
+    fmt::from_fn(|f| {
+        for char in id.chars().take(MAX_LOGGED_CHARS) {
+            if char == ' ' { f.write_str("\\u{20}")? } else { fmt::Display::fmt(&char.escape_debug(), f)? }
         }
         Ok(())
-    }
+    })
 }
 
 #[cfg(test)]

@@ -22,24 +22,6 @@ pub(crate) trait Drive {
     fn delivered(&mut self) {}
 }
 
-impl<R: Drive> Drive for Box<R> {
-    fn span(&self) -> &tracing::Span {
-        (**self).span()
-    }
-
-    fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
-        (**self).poll_progress(cx, sink)
-    }
-
-    fn is_ending(&self) -> bool {
-        (**self).is_ending()
-    }
-
-    fn delivered(&mut self) {
-        (**self).delivered();
-    }
-}
-
 /// The result of polling a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -50,8 +32,6 @@ pub(crate) enum Progress {
     Heartbeat,
     /// The run has ended. No event follows.
     Ended,
-    /// The agent asks to break the response. Further polls return this again, unless the run is stopped.
-    Cut,
 }
 
 /// Receives the events of a run in order.

@@ -1,14 +1,21 @@
-//! The events of runs for an inspector, as the driver emits them: before snapshots are added, skipped patches removed, and the
-//! end is stored. Costs one atomic read a poll while there are no readers.
+//! The [tap](Tap) of inspectors: the events of runs for the readers of their owner. Costs one atomic read a poll while there are
+//! no readers.
 
 use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast::error::RecvError;
 
-use super::owner_hub::{OwnerEvents, OwnerHub};
+use super::{
+    owner_hub::{OwnerEvents, OwnerHub},
+    tap::Tap,
+};
 use crate::run::limits::owner_limit::{OwnerLimit, OwnerPermit};
-use crate::{agent::RunIdentity, protocol::Event};
+use crate::{
+    agent::{Principal, RunContext, RunIdentity},
+    protocol::Event,
+    store::ThreadKey,
+};
 
 /// The number of events that a slow reader may be behind. Then it loses the oldest ones.
 const MAX_BEHIND: usize = 1024;
@@ -35,12 +42,10 @@ pub(crate) struct DebugEvents {
     pub(crate) events: OwnerEvents<Arc<DebugEvent>, MAX_BEHIND>,
 }
 
-type DebugReaders = OwnerHub<Arc<DebugEvent>, MAX_BEHIND>;
-
 /// Distributes the events of runs to the readers of their owner.
 #[derive(Debug)]
 pub(crate) struct DebugHub {
-    pub(crate) readers: Arc<DebugReaders>,
+    pub(crate) readers: Arc<OwnerHub<Arc<DebugEvent>, MAX_BEHIND>>,
     waiting: Arc<OwnerLimit>,
 }
 
@@ -51,28 +56,17 @@ impl Default for DebugHub {
     }
 }
 
-/// The way to the readers of an owner.
-pub(crate) struct DebugSender {
-    readers: broadcast::Sender<Arc<DebugEvent>>,
-    waiting: Arc<OwnerLimit>,
-    owner: Arc<str>,
-}
-
-impl DebugHub {
-    /// Returns `None` if the owner has no readers.
-    pub(crate) fn sender(&self, owner: &str) -> Option<DebugSender> {
-        let readers = self.readers.sender(owner)?;
-        Some(DebugSender { readers, waiting: self.waiting.clone(), owner: owner.into() })
+impl Tap for DebugHub {
+    fn is_open(&self, run: &RunContext) -> bool {
+        self.readers.sender(run.principal().map_or(ThreadKey::ANONYMOUS, Principal::id)).is_some()
     }
-}
 
-impl DebugSender {
-    pub(crate) fn send(&self, run: &RunIdentity, event: &Event) {
+    fn event(&self, run: &RunContext, event: &Event) {
         let Ok(event) = to_raw_value(event) else { return };
+        let owner = run.principal().map_or_else(|| ThreadKey::ANONYMOUS.into(), |owner| owner.shared_id().clone());
         let bytes = event.get().len() + BYTES_PER_EVENT;
-        let Ok(permit) = self.waiting.take_many(&self.owner, bytes) else { return };
-        // Fails if the last reader is being dropped.
-        let _ = self.readers.send(Arc::new(DebugEvent { run: run.clone(), event, _bytes: permit }));
+        let Ok(permit) = self.waiting.take_many(&owner, bytes) else { return };
+        self.readers.send(&owner, Arc::new(DebugEvent { run: run.identity().clone(), event, _bytes: permit }));
     }
 }
 
@@ -96,10 +90,9 @@ mod tests {
 
     /// Sends the steps of a run without authentication.
     fn send(hub: &DebugHub, names: impl IntoIterator<Item = String>) -> Vec<Event> {
-        let run = RunIdentity { thread_id: "t".into(), run_id: "r".into(), agent: "a".into(), principal: None };
-        let readers = hub.sender("none").unwrap();
+        let run = RunContext::new("t", "r", "a");
         let sent: Vec<Event> = names.into_iter().map(|name| StepStarted::new(name).into()).collect();
-        sent.iter().for_each(|event| readers.send(&run, event));
+        sent.iter().for_each(|event| hub.event(&run, event));
         sent
     }
 

@@ -8,7 +8,6 @@ use std::{
 
 use super::transcribed_run::TranscribedRun;
 use crate::run::{
-    control::Stop,
     drive::progress::Progress,
     log::{LiveLog, LogEnd, live::to_line},
 };
@@ -77,8 +76,6 @@ fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Co
         }
         match ready!(transcribed.poll_progress(cx, &mut |event: &Event| log.push(to_line(event), time))) {
             Progress::Ended => return Poll::Ready(()),
-            // Its clients follow the log, so there is no response to break.
-            Progress::Cut => transcribed.stop(Stop::Cancel),
             Progress::Moved | Progress::Heartbeat => {}
         }
     }

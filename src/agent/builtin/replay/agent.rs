@@ -2,10 +2,11 @@
 
 use std::{future::pending, path::Path, sync::Arc, time::Duration};
 
+use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    super::identity,
+    super::{CUT_SOURCE, identity},
     conversation::Conversations,
     options::{ReplayFault, ReplayOptions},
 };
@@ -13,7 +14,10 @@ use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
     base::units::deadline,
     protocol::recording::{Recording, RecordingError, read_folder},
-    protocol::{AgentCapabilities, Event, RunAgentInput},
+    protocol::{
+        AgentCapabilities, Event, RunAgentInput,
+        event::{Raw, RunFinished, RunOutcome},
+    },
 };
 
 /// The least time between two events of a slow run.
@@ -86,8 +90,9 @@ impl Agent for Replay {
                     Some(ReplayFault::Stall) => pending().await,
                     Some(ReplayFault::Cut) => {
                         sleep(CUT_DELAY).await;
-                        cx.cut_connection();
-                        pending().await
+                        yield cut();
+                        yield RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), RunOutcome::Cancelled).into();
+                        return;
                     }
                 }
                 let at = deadline(begun, at_pace(recorded.ms, options.pace));
@@ -109,6 +114,13 @@ impl Agent for Replay {
     }
 }
 
+/// Returns the event at which a response breaks off. A detached run has no response of its own, and goes on to its end.
+fn cut() -> Event {
+    let mut cut = Raw::new(json!({ "fault": "cut" }));
+    cut.source = Some(CUT_SOURCE.to_owned());
+    cut.into()
+}
+
 fn no_recording() -> AgentError {
     AgentError::new("no_recording", "no recording has this conversation")
 }
@@ -122,7 +134,34 @@ fn at_pace(millis: u64, pace: f64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use futures::StreamExt as _;
+
     use super::*;
+    use crate::{
+        agent::{builtin::cuts_connection, emit::TextMessage},
+        protocol::{
+            Message,
+            recording::{RecordingHead, line},
+        },
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cut_breaks_a_response_off_and_cancels_a_detached_run() {
+        let finished = RunFinished::new("t".into(), "r".into(), RunOutcome::success());
+        let events = TextMessage::whole("Hello!").into_iter().chain([finished.into()]);
+        let input = RunAgentInput::new("t", "r", vec![Message::user("u", "Hi")]);
+        let head = RecordingHead::new("a".to_owned(), 0, input.clone()).to_line();
+        let folder = tempfile::tempdir().unwrap();
+        let recording = events.fold(head, |lines, event: Event| [lines, line(0, "event", &event)].concat());
+        std::fs::write(folder.path().join("a.jsonl"), recording).unwrap();
+        let options = ReplayOptions { fault: Some(ReplayFault::Cut), fault_after: Some(2), ..Default::default() };
+        let replay = Replay::open(folder.path(), options).unwrap();
+        let played: Vec<_> = replay.run(input, RunContext::new("t", "r", "a")).map(Result::unwrap).collect().await;
+        assert!(matches!(played[..2], [Event::TextMessageStart(_), Event::TextMessageContent(_)]), "{played:?}");
+        assert_eq!(played.iter().map(cuts_connection).collect::<Vec<_>>(), [false, false, true, false]);
+        let Event::RunFinished(end) = &played[3] else { panic!("{played:?}") };
+        assert_eq!(end.outcome, Some(RunOutcome::Cancelled));
+    }
 
     #[test]
     fn no_recorded_time_and_no_pace_is_too_large() {

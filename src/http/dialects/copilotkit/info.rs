@@ -116,7 +116,9 @@ pub(super) async fn read_copilot_info(
     };
     let (mut agents, mut drawing) = (IndexMap::new(), Vec::new());
     let mut add = |name: &str, entry: &AgentEntry| {
-        drawing.extend(Some(name.to_owned()).filter(|_| entry.renders_surfaces()));
+        if entry.agent.a2ui().is_some_and(|a2ui| a2ui.is_enabled) {
+            drawing.push(name.to_owned());
+        }
         agents.insert(name.to_owned(), AgentInfo::of(&app, entry));
     };
     let mut has_default = false;

@@ -1,11 +1,11 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde_json::json;
 
 use super::super::tests::{Scripted, ask, call, done, increment, next, play, text};
 use crate::{
-    agent::{Agent, Forwarded, InputRules, RunContext, RunIdentity},
+    agent::{Agent, ContextParts, RunIdentity},
     llm::LlmAgent,
     observe::{
         RunObserver,
@@ -20,8 +20,10 @@ pub(in crate::llm::agent) fn counted(agent: &LlmAgent, input: RunAgentInput, eve
     let metrics = Metrics::default();
     let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
     let identity = RunIdentity { thread_id, run_id, agent: "a".into(), principal: None };
-    let observer = Arc::new(RunObserver { metrics: metrics.clone(), recording: None });
-    let cx = RunContext::observed(identity, Forwarded::default(), InputRules::default(), Some(observer));
+    let observer = RunObserver { metrics: metrics.clone(), recording: None };
+    let mut parts = ContextParts::new(identity);
+    parts.observer = Some(observer);
+    let cx = parts.into();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(agent.run(input, cx).take(events).collect::<Vec<_>>());
     metrics.to_text(TextFormat::Prometheus)

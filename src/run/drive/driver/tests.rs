@@ -29,7 +29,9 @@ fn runs(agent: impl Agent) -> Arc<Runs> {
 }
 
 fn limited(agent: impl Agent, limits: RunLimits) -> Arc<Runs> {
-    RunsBuilder { limits, max_concurrent: 2, ..Default::default() }.agent("a", Arc::new(agent)).stateless()
+    RunsBuilder { limits, max_concurrent: 2, begin_drawing: Some(crate::surfaces::begin), ..Default::default() }
+        .agent("a", Arc::new(agent))
+        .stateless()
 }
 
 fn start(runs: &Arc<Runs>) -> Run {

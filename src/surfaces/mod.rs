@@ -1,12 +1,10 @@
-//! Interfaces that agents generate: activities made of the arguments of tool calls, while these stream in.
+//! Interfaces that agents draw: activities made of the arguments of tool calls, while these stream in.
 //!
-//! [`run`] stands between every agent and the guard of its run. Whether anything is made into activities is decided once, when
-//! a run begins; other runs pass unchanged.
+//! [`begin`] decides once, when a run begins, whether anything of it is drawn. If so, its [`Drawing`] stands between the agent and
+//! the guard. Other runs never get here again.
 
 pub(crate) mod a2ui;
-mod a2ui_agent;
 mod arguments;
-mod components;
 mod emitter;
 mod sandboxed_ui;
 mod surface;
@@ -17,76 +15,78 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 use serde_json::json;
 
-pub use self::{a2ui::A2ui, a2ui_agent::A2uiAgent};
 use self::{
-    a2ui::{RENDER, RunSurfaces, add_click, click_mark},
+    a2ui::{RENDER, add_click, click_mark},
     sandboxed_ui::SandboxedUi,
     surface::Surface,
 };
-use super::{Agent, AppRequest, EventStream, RunContext, event_stream};
-use crate::protocol::{
-    Event, MessageId, RunAgentInput, ToolCallId,
-    event::{RunOutcome, ToolCallResult},
+use crate::{
+    agent::{Agent, AppRequest, Drawing, EventStream, RunContext, RunSurfaces, event_stream},
+    protocol::{
+        Event, MessageId, RunAgentInput, ToolCallId,
+        event::{RunOutcome, ToolCallResult},
+    },
 };
 
-/// The events of an agent's run, with the activities.
-pub(crate) struct DrawnRun {
-    pub(crate) events: EventStream,
-    projection: Option<Arc<Mutex<Projection>>>,
-}
-
-impl DrawnRun {
-    /// Stops the agent. Returns the events that end what it has drawn in part, if it has not come to its end.
-    pub(crate) fn stop(self) -> Vec<Event> {
-        drop(self.events);
-        let mut ready = Vec::new();
-        self.projection.iter().for_each(|projection| projection.lock().end(&mut ready));
-        ready
-    }
-}
-
-/// Starts a run of an agent, and adds the activities.
-pub(crate) fn run(agent: &dyn Agent, mut input: RunAgentInput, mut cx: RunContext) -> DrawnRun {
-    let surfaces = RunSurfaces::of_run(agent.a2ui(), &input);
+/// What servers draw ([`BeginDrawing`](crate::agent::BeginDrawing)): A2UI surfaces, and HTML in a sandboxed frame.
+pub(crate) fn begin(agent: &dyn Agent, input: &mut RunAgentInput, cx: &mut RunContext) -> Option<Box<dyn Drawing>> {
+    let surfaces = a2ui::of_run(agent.a2ui(), input);
     let shows_html = input.tool(sandboxed_ui::TOOL).is_some();
-    if AppRequest::is_in(&input) || surfaces.is_none() && !shows_html {
-        return DrawnRun { events: agent.run(input, cx), projection: None };
+    if AppRequest::is_in(input) || surfaces.is_none() && !shows_html {
+        return None;
     }
     let mut click = None;
     if let Some(surfaces) = &surfaces {
-        surfaces.add_to(&mut input);
-        click = if cx.take_mark(&click_mark()) { None } else { add_click(&mut input) };
+        a2ui::add_guide(surfaces, input);
+        click = if cx.take_mark(&click_mark()) { None } else { add_click(input) };
     }
-    let cx = cx.with_surfaces(surfaces.clone());
-    let mut events = agent.run(input, cx.clone());
+    *cx = cx.clone().with_surfaces(surfaces.clone());
     let projection = Arc::new(Mutex::new(Projection { shows_html, surfaces, ..Projection::default() }));
-    let shared = projection.clone();
-    let events = event_stream(async_stream::stream! {
-        if let Some(click) = click {
-            for event in click {
-                yield Ok(event);
+    Some(Box::new(RunDrawing { projection, click, cx: cx.clone() }))
+}
+
+struct RunDrawing {
+    projection: Arc<Mutex<Projection>>,
+    /// The events of the click that the run begins with.
+    click: Option<[Event; 4]>,
+    cx: RunContext,
+}
+
+impl Drawing for RunDrawing {
+    fn draw(&mut self, mut events: EventStream) -> EventStream {
+        let (projection, click, cx) = (self.projection.clone(), self.click.take(), self.cx.clone());
+        event_stream(async_stream::stream! {
+            if let Some(click) = click {
+                for event in click {
+                    yield Ok(event);
+                }
+                cx.mark(click_mark());
             }
-            cx.mark(click_mark());
-        }
-        let mut ready = Vec::new();
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => projection.lock().pass(event, &mut ready),
-                Err(error) => {
-                    yield Err(error);
-                    return;
+            let mut ready = Vec::new();
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => projection.lock().pass(event, &mut ready),
+                    Err(error) => {
+                        yield Err(error);
+                        return;
+                    }
+                }
+                for event in ready.drain(..) {
+                    yield Ok(event);
                 }
             }
-            for event in ready.drain(..) {
+            projection.lock().end_successfully(&mut ready);
+            for event in ready {
                 yield Ok(event);
             }
-        }
-        projection.lock().end_successfully(&mut ready);
-        for event in ready {
-            yield Ok(event);
-        }
-    });
-    DrawnRun { events, projection: Some(shared) }
+        })
+    }
+
+    fn stop(&mut self) -> Vec<Event> {
+        let mut ready = Vec::new();
+        self.projection.lock().end(&mut ready);
+        ready
+    }
 }
 
 /// The calls of a run that are shown as activities.

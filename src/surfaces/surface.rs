@@ -7,12 +7,11 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use super::{
-    a2ui::RunSurfaces,
-    arguments::{ArgumentPart, ArgumentsReader},
-    components::SurfaceFault,
+use super::arguments::{ArgumentPart, ArgumentsReader};
+use crate::{
+    agent::{RunSurfaces, SurfaceFault},
+    protocol::{Event, JsonObject, MessageId, ToolCallId, event::ActivitySnapshot},
 };
-use crate::protocol::{Event, JsonObject, MessageId, ToolCallId, event::ActivitySnapshot};
 
 const ACTIVITY: &str = "a2ui-surface";
 const OPERATIONS: &str = "a2ui_operations";

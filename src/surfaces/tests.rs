@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    agent::{emit::ToolCallEvents, events},
+    agent::{A2ui, A2uiAgent, emit::ToolCallEvents, events},
     protocol::{ToolDefinition, event::ToolCallChunk, patch},
 };
 
@@ -18,11 +18,17 @@ fn offering(tool: &str) -> RunAgentInput {
 }
 
 async fn play(agent: impl Agent, input: RunAgentInput) -> Vec<Value> {
-    let mut drawn = run(&agent, input, RunContext::new("t", "r", "a"));
-    let events = drawn.events.by_ref();
+    let (mut input, mut cx) = (input, RunContext::new("t", "r", "a"));
+    let mut drawing = begin(&agent, &mut input, &mut cx);
+    let events = agent.run(input, cx);
+    let events = match &mut drawing {
+        Some(drawing) => drawing.draw(events),
+        None => events,
+    };
     let mut played: Vec<_> =
         events.map(|event| event.map_or_else(|error| json!(error.code()), |event| json!(event))).collect().await;
-    played.extend(drawn.stop().into_iter().map(|event| json!(event)));
+    let stopped = drawing.map(|mut drawing| drawing.stop()).unwrap_or_default();
+    played.extend(stopped.into_iter().map(|event| json!(event)));
     played
 }
 
@@ -102,7 +108,7 @@ async fn an_activity_ends_with_its_chunks_and_with_a_failure() {
             chunk(Some("c"), None, r#"x"}"#),
             chunk(Some("d"), Some("generateSandboxedUi"), r#"{"html":"half"#),
         ];
-        let failed = Err(super::super::AgentError::new("broken", "it broke"));
+        let failed = Err(crate::agent::AgentError::new("broken", "it broke"));
         event_stream(futures::stream::iter(first.map(Ok).into_iter().chain([failed])))
     };
     let played = play(agent, offering("generateSandboxedUi")).await;
