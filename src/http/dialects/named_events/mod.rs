@@ -7,7 +7,7 @@
 
 mod answers;
 pub mod client;
-mod content;
+mod content_block;
 mod decision;
 pub(crate) mod encoder;
 mod endpoints;
@@ -20,7 +20,7 @@ mod questions;
 mod request;
 mod schema;
 
-pub use content::{AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock};
+pub use content_block::{AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock};
 pub use decision::{HitlDecision, HitlDecisionType};
 pub(crate) use encoder::NamedEventEncoder;
 pub(crate) use endpoints::route_set;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::{InvalidRequest, content::ContentBlock, decision::HitlDecision};
+use super::{InvalidRequest, content_block::ContentBlock, decision::HitlDecision};
 use crate::protocol::{
     AssistantMessage, ContentPart, DEEP_THINKING, Message, MessageContent, MessageId, RunAgentInput, RunId,
     SystemMessage, ThreadId,
