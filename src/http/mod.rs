@@ -8,7 +8,6 @@
 pub(crate) mod accept;
 pub(crate) mod agents;
 mod allow;
-mod answer_room;
 mod body;
 pub(crate) mod connect;
 pub(crate) mod dialects;
@@ -25,6 +24,7 @@ mod options;
 #[cfg(feature = "playground")]
 pub(crate) mod playground;
 pub(crate) mod read_run;
+mod response_budget;
 mod route_list;
 mod routes;
 pub(crate) mod run_response;

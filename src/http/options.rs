@@ -19,7 +19,7 @@ pub struct HttpOptions {
     /// The bytes of the answers with messages of threads that clients are being sent, together. At least two of the largest
     /// threads have room, and with several principals one gets at most half.
     #[default(128 * 1024 * 1024)]
-    pub max_answer_bytes_in_flight: usize,
+    pub max_response_bytes_in_flight: usize,
     /// Maximum memory of the requests of all runs and imports and of the threads that runs read, in bytes.
     #[default(256 * 1024 * 1024)]
     pub max_run_memory_bytes: usize,

@@ -2,7 +2,7 @@
 
 use axum::{body::Body, response::Response};
 
-use super::{answer_room::AnswerRoom, body::RunBody, follow::FollowedRun, sse_response::respond, state::App};
+use super::{body::RunBody, follow::FollowedRun, response_budget::ResponsePermit, sse_response::respond, state::App};
 use crate::{
     protocol::encode::Encoder,
     run::{DetachedRun, StartedRun},
@@ -18,7 +18,7 @@ pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder
             FollowedRun {
                 threads,
                 before: Vec::new(),
-                room: AnswerRoom::NONE,
+                permit: ResponsePermit::NONE,
                 skip: 0,
                 after_first: snapshots,
                 follower,

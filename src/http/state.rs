@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 use super::{
     ApiError, ApiResult,
     allow::is_allowed,
-    answer_room::{AnswerBudget, AnswerRoom},
     openapi::served::{LazyDocument, ServedDocument},
     options::HttpOptions,
+    response_budget::{ResponseBudget, ResponsePermit},
     route_list::RouteList,
     store_probe::StoreProbe,
 };
@@ -53,8 +53,8 @@ struct AppInner {
     options: HttpOptions,
     routes: RouteList,
     dependencies: Dependencies,
-    body_budget: MemoryBudget<Principal>,
-    answer_budget: AnswerBudget,
+    body_budget: MemoryBudget,
+    response_budget: ResponseBudget,
     streams: Arc<OwnerLimit>,
     store_probe: StoreProbe,
     document: LazyDocument,
@@ -74,7 +74,7 @@ impl App {
         Self(Arc::new(AppInner {
             threads: Threads::of(&runs),
             body_budget: MemoryBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares),
-            answer_budget: AnswerBudget::new(options.max_answer_bytes_in_flight, max_thread_bytes, has_shares),
+            response_budget: ResponseBudget::new(options.max_response_bytes_in_flight, max_thread_bytes, has_shares),
             streams: runs.owner_limit(options.max_streams),
             store_probe: StoreProbe::default(),
             runs,
@@ -120,15 +120,19 @@ impl App {
         &self.0.dependencies
     }
 
-    pub(crate) fn body_budget(&self) -> &MemoryBudget<Principal> {
+    pub(crate) fn body_budget(&self) -> &MemoryBudget {
         &self.0.body_budget
     }
 
-    /// Waits until an answer with messages of a thread has room.
-    pub(crate) async fn answer_room(&self, owner: Option<&Principal>, thread: &ThreadId) -> ApiResult<AnswerRoom> {
+    /// Waits for the permit of a response with messages of a thread.
+    pub(crate) async fn response_permit(
+        &self,
+        owner: Option<&Principal>,
+        thread: &ThreadId,
+    ) -> ApiResult<ResponsePermit> {
         match self.threads() {
-            Some(threads) => self.0.answer_budget.room(threads, owner, thread).await,
-            None => Ok(AnswerRoom::NONE),
+            Some(threads) => self.0.response_budget.permit(threads, owner, thread).await,
+            None => Ok(ResponsePermit::NONE),
         }
     }
 

@@ -18,6 +18,7 @@ use super::{
         thread_data::ThreadData,
     },
 };
+pub(crate) use crate::auth::owner_of;
 use crate::{
     agent::Principal,
     observe::metrics::Metrics,
@@ -169,11 +170,6 @@ impl ThreadRuns {
         }
         Ok(swept.threads)
     }
-}
-
-/// Returns the owner of a principal's threads; `None` is the owner of all threads on a server without authentication.
-pub(crate) fn owner_of(principal: Option<&Principal>) -> Arc<str> {
-    principal.map_or_else(|| ThreadKey::ANONYMOUS.into(), |principal| principal.shared_id().clone())
 }
 
 impl Drop for ThreadRuns {

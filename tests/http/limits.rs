@@ -202,7 +202,7 @@ async fn large_bodies_share_a_budget_and_leave_room_for_small_ones() {
 async fn answers_that_nobody_reads_share_a_budget_and_leave_room_for_small_ones() {
     // More than the buffers of a connection hold. The budget holds two of the largest threads.
     const TEXT_BYTES: usize = 8_000_000;
-    let http = HttpOptions { max_answer_bytes_in_flight: 0, ..HttpOptions::default() };
+    let http = HttpOptions { max_response_bytes_in_flight: 0, ..HttpOptions::default() };
     let mut threads = ThreadOptions::default();
     threads.max_bytes = 3 * TEXT_BYTES as u64;
     let server = Server::new().agent("echo", Echo).http_options(http).thread_options(threads);
@@ -229,7 +229,7 @@ Host: localhost
             (refused.status(), &refused.headers()["retry-after"]),
             (503.try_into().unwrap(), &"1".parse().unwrap())
         );
-        assert!(refused.text().await.unwrap().contains("too_many_answer_bytes"));
+        assert!(refused.text().await.unwrap().contains("too_many_response_bytes"));
         assert_eq!(get("small").await.status(), 200);
         drop(unread);
         assert_eq!(get(path).await.status(), 200);

@@ -127,13 +127,13 @@ pub(crate) struct ImportQuery {
     path = "/threads/{thread}/export",
     responses(
         (status = 200, description = "The thread.", body = ExportJson),
-        refuse::Answer, refuse::Store, refuse::Thread,
+        refuse::ResponseMemory, refuse::Store, refuse::Thread,
     ),
 )]
 pub(crate) async fn export_thread(State(app): State<App>, Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
-    let room = app.answer_room(own.owner(), &id).await?;
+    let permit = app.response_permit(own.owner(), &id).await?;
     let content = own.threads.export(own.owner(), &id).await?;
-    room.json(&ExportJson::new(id, content))
+    permit.json(&ExportJson::new(id, content))
 }
 
 /// Creates a thread from an export.

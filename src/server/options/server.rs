@@ -39,7 +39,7 @@ pub(crate) struct ServerConfig {
     /// The bytes of the answers with messages of threads that clients are being sent, together. An answer that finds no room
     /// within five seconds is refused with 503.
     #[default(128 * 1024 * 1024)]
-    pub(crate) max_answer_bytes_in_flight: usize,
+    pub(crate) max_response_bytes_in_flight: usize,
     /// The largest number of connections. On further ones only health checks are answered, and other requests are refused
     /// with 503.
     #[cfg_attr(test, schemars(range(min = 1)))]

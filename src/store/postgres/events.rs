@@ -3,7 +3,7 @@
 use sqlx::Row as _;
 
 use super::pool::PostgresPool;
-use crate::store::{EventBatch, EventPage, StoreResult, columns::BatchColumns, read_places::ReadKind, rows};
+use crate::store::{EventBatch, EventPage, StoreResult, columns::BatchColumns, read_permits::ReadKind, rows};
 
 const APPEND: &str = include_str!("sql/append.sql");
 const EVENTS: &str = include_str!("sql/events.sql");

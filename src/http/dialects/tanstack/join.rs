@@ -96,7 +96,7 @@ struct PageEnd {
     responses(
         answer::JoinAnswer,
         refuse::Agent,
-        refuse::Answer,
+        refuse::ResponseMemory,
         refuse::Follow,
         refuse::Parameter,
         refuse::Store,
@@ -122,7 +122,7 @@ pub(crate) async fn join_default_agent(
     responses(
         answer::JoinAnswer,
         refuse::Agent,
-        refuse::Answer,
+        refuse::ResponseMemory,
         refuse::Follow,
         refuse::Parameter,
         refuse::Store,
@@ -167,7 +167,7 @@ async fn hydrate(app: &App, threads: &Threads, owner: Option<&Principal>, query:
         limit => page_size(limit)?,
     };
     threads.wait_for_leaving(owner, &id).await;
-    let room = app.answer_room(owner, &id).await?;
+    let permit = app.response_permit(owner, &id).await?;
     let ThreadOverview { thread, runs, messages } = match threads.overview(owner, &id, 1, before, limit).await {
         Ok(overview) => overview,
         // A page asks for the thread that it is about to begin.
@@ -189,7 +189,7 @@ async fn hydrate(app: &App, threads: &Threads, owner: Option<&Principal>, query:
         interrupts: asking_run.as_ref().map(|run_id| OpenInterrupts { run_id, pending }),
         page: PageEnd { truncated: before.is_some(), cursor: before.map(|before| before.to_string()) },
     };
-    room.json(&hydration)
+    permit.json(&hydration)
 }
 
 /// Adds earlier pages until the first message is the user's, or an instruction: the parts of an answer are not separated.
