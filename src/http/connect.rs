@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    ApiError, ApiResult, App, Caller, Path, accepted, answer, follow::FollowedRun, read_body, refuse,
+    ApiError, ApiResult, App, Caller, Path, accepted, follow::FollowedRun, read_body, refuse, response,
     response_budget::ResponsePermit, send_message::warn_of_snake_case, sse_response,
 };
 use crate::{
@@ -47,7 +47,7 @@ const RUN_STARTED_NUMBER: u64 = 1;
     post,
     path = "/threads/{thread}/connect",
     request_body(content = ConnectInput, description = "May be absent."),
-    responses(answer::EventAnswer, refuse::ResponseMemory, refuse::Body, refuse::Store, refuse::Followers)
+    responses(response::EventResponse, refuse::ResponseMemory, refuse::Body, refuse::Store, refuse::Followers)
 )]
 pub(crate) async fn connect_thread(
     State(app): State<App>,

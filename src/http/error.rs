@@ -26,7 +26,7 @@ const MAX_LISTED_AGENTS: usize = 20;
 /// The longest text of a request that an error repeats, in characters.
 const MAX_QUOTED_CHARS: usize = 80;
 
-/// The answer of a handler.
+/// The response of a handler.
 pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
 
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use utoipa::{
 };
 
 use super::{
-    ApiError, ApiResult, App, Caller, Path, Query, accepted, answer, refuse,
+    ApiError, ApiResult, App, Caller, Path, Query, accepted, refuse, response,
     response_budget::ResponsePermit,
     sse_response::{expiry, respond, with_timeout},
 };
@@ -58,7 +58,7 @@ pub(crate) struct FollowQuery {
     get,
     path = "/threads/{thread}/runs/{run}/events",
     params(FollowQuery, LastEventId),
-    responses(answer::EventAnswer, answer::CaughtUp, refuse::Follow, refuse::Parameter, refuse::Store,)
+    responses(response::EventResponse, response::CaughtUp, refuse::Follow, refuse::Parameter, refuse::Store,)
 )]
 pub(crate) async fn follow_run(
     State(app): State<App>,

@@ -46,7 +46,7 @@ pub(crate) use accept::{
 pub use allow::AllowRule;
 pub(crate) use error::{ApiError, ApiResult};
 pub(crate) use index::example;
-pub(crate) use openapi::{answer, refuse};
+pub(crate) use openapi::{refuse, response};
 pub(crate) use options::AgentPath;
 pub use options::HttpOptions;
 pub(crate) use route_list::RouteAccess;

@@ -63,7 +63,7 @@ impl ReadRun {
         let forwarded = forwarded(app.options(), &self.head);
         let Self { principal, slot, .. } = self;
         match app.allows(&agent, principal.as_ref()) {
-            true => Ok(RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer: false }),
+            true => Ok(RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_reply: false }),
             false => Err(ApiError::agent_not_allowed(agent.name())),
         }
     }

@@ -32,11 +32,11 @@ impl AgentEntry {
         self.agent.a2ui().is_some_and(|a2ui| a2ui.is_enabled)
     }
 
-    /// The agent that answers the requests of MCP apps.
+    /// The agent that responds to the requests of MCP apps.
     pub(super) fn for_app(self) -> Self {
         let agent = self.agent;
-        let answer = move |input: RunAgentInput, cx: RunContext| agent.answer_app(input, cx);
-        Self { agent: Arc::new(answer), ..self }
+        let respond = move |input: RunAgentInput, cx: RunContext| agent.respond_to_app(input, cx);
+        Self { agent: Arc::new(respond), ..self }
     }
 
     pub(super) fn with_fixed_events(self, events: Vec<Event>) -> Self {

@@ -25,7 +25,7 @@ pub(crate) struct RunRequest {
     pub on_disconnect: Option<OnDisconnect>,
     /// Whether the request answers interrupts, also if nothing in it decides them and `input.resume` is empty. If none is
     /// open any more, the agent is not called.
-    pub is_answer: bool,
+    pub is_reply: bool,
 }
 
 impl RunRequest {
@@ -72,7 +72,7 @@ impl RunRequest {
     /// Creates a request without a principal and headers.
     pub(crate) fn new(slot: Slot, agent: AgentEntry, input: RunAgentInput) -> Self {
         let forwarded = Forwarded::default();
-        Self { slot, agent, input, principal: None, forwarded, on_disconnect: None, is_answer: false }
+        Self { slot, agent, input, principal: None, forwarded, on_disconnect: None, is_reply: false }
     }
 }
 
@@ -111,10 +111,10 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let runs = Runs::builder().agent("a", Arc::new(agent)).stored(store, ThreadOptions::default());
         let list = vec![Message::user("u", "Hi")];
-        for (messages, is_answer) in [(list.clone(), false), (list, true), (vec![], true)] {
+        for (messages, is_reply) in [(list.clone(), false), (list, true), (vec![], true)] {
             let input = RunAgentInput::new("t", RunId::random(), messages);
             let request = RunRequest::new(runs.reserve(None).unwrap(), runs.agent(None).unwrap(), input);
-            let started = runs.start(RunRequest { is_answer, ..request }).await.unwrap();
+            let started = runs.start(RunRequest { is_reply, ..request }).await.unwrap();
             let StartedRun::Stored(mut run) = started else { panic!("the run is not stored") };
             let mut sink: Vec<Event> = Vec::new();
             while poll_fn(|cx| run.poll_progress(cx, &mut sink)).await != Progress::Ended {}

@@ -41,7 +41,7 @@ impl Runs {
 
     async fn start_unboxed(self: &Arc<Self>, request: RunRequest) -> Result<StartedRun, StartError> {
         check_ids(&request.input)?;
-        let (on_disconnect, is_answer) = (self.on_disconnect(&request)?, request.is_answer);
+        let (on_disconnect, is_reply) = (self.on_disconnect(&request)?, request.is_reply);
         let (mut caller, input) = request.split();
         self.check_roles(&input.messages)?;
         let Some(threads) = self.threads.as_ref().filter(|_| !AppRequest::is_in(&input)) else {
@@ -59,7 +59,7 @@ impl Runs {
         if turn.is_cancelled() {
             return Ok(StartedRun::Unstored(self.launch_cancelled(caller, input)));
         }
-        let client = ClientInput::new(input, is_answer);
+        let client = ClientInput::new(input, is_reply);
         match threads.admit(key, turn, &caller, client).await? {
             Admission::Begun(begun) => self.launch(*begun, caller),
             Admission::Running(follower) => Ok(StartedRun::Detached(DetachedRun { follower, snapshots: Vec::new() })),

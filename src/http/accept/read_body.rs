@@ -23,7 +23,7 @@ use crate::{
     protocol::decode::decode_members,
 };
 
-/// A client that is still sending gets the answer in place of a broken connection if up to this much is read and
+/// A client that is still sending gets the response in place of a broken connection if up to this much is read and
 /// discarded, within this time, and without a pause.
 const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);

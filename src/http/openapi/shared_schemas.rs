@@ -15,7 +15,7 @@ use crate::{
     protocol::Event,
 };
 
-/// Those of answers that several handlers give.
+/// Those of responses that several handlers give.
 #[derive(OpenApi)]
 #[openapi(components(schemas(Event, Hydration<'static>, Refusal<'static>, RunErrorCode)))]
 pub(super) struct SharedSchemas;

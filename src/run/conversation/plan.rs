@@ -24,27 +24,27 @@ pub(crate) struct ClientInput {
     /// The input without messages.
     pub(crate) rest: RunAgentInput,
     /// True if the request answers interrupts, also if it decides none of them.
-    is_answer: bool,
+    is_reply: bool,
 }
 
 impl ClientInput {
     fn list(&self, open_interrupts: &[Interrupt]) -> ClientList<'_> {
         let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
         let answers_interrupt = match self.rest.resume.is_empty() {
-            true => self.is_answer && !open_interrupts.is_empty(),
+            true => self.is_reply && !open_interrupts.is_empty(),
             false => self.rest.resume.iter().any(is_open),
         };
         ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt }
     }
 
-    pub(crate) fn new(mut input: RunAgentInput, is_answer: bool) -> Self {
+    pub(crate) fn new(mut input: RunAgentInput, is_reply: bool) -> Self {
         let mut messages = std::mem::take(&mut input.messages).into_vec();
         let mut anonymous = Vec::new();
         for (at, message) in messages.iter_mut().enumerate().filter(|(_, message)| message.id().is_empty()) {
             message.set_id(MessageId::random());
             anonymous.push(at);
         }
-        Self { messages, anonymous, is_answer: is_answer || !input.resume.is_empty(), rest: input }
+        Self { messages, anonymous, is_reply: is_reply || !input.resume.is_empty(), rest: input }
     }
 }
 
@@ -195,7 +195,7 @@ impl Plan {
         };
         let new_state = client.rest.state.as_ref().filter(is_new_state).cloned();
         let state_number = number.filter(|_| new_state.is_none());
-        let has_answers_only = client.is_answer && decision.appended.len() == rejoined.len();
+        let has_answers_only = client.is_reply && decision.appended.len() == rejoined.len();
         let resume = match check_resume(&open_interrupts, client.rest.resume.clone(), jiff::Timestamp::now()).await {
             ResumeDecision::Proceed(answers) if answers.is_empty() && has_answers_only => ResumeDecision::Repeated,
             resume => resume,

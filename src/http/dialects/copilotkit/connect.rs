@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::agents::find_agent;
 use crate::{
     http::{
-        ApiResult, App, Caller, Path, accepted, answer, connect::respond_with_thread, read_body, refuse, sse_response,
+        ApiResult, App, Caller, Path, accepted, connect::respond_with_thread, read_body, refuse, response, sse_response,
     },
     protocol::{
         RunId, ThreadId,
@@ -38,7 +38,7 @@ pub(super) struct CopilotConnectInput {
     post,
     path = "/agent/{agent}/connect",
     request_body = CopilotConnectInput,
-    responses(answer::EventAnswer, refuse::Agent, refuse::ResponseMemory, refuse::Body, refuse::Store, refuse::Followers)
+    responses(response::EventResponse, refuse::Agent, refuse::ResponseMemory, refuse::Body, refuse::Store, refuse::Followers)
 )]
 pub(super) async fn connect_copilot_thread(
     State(app): State<App>,

@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, ApiResult, App, accept::media_type::require_json, answer, fallback, read_body, refuse},
+    http::{ApiError, ApiResult, App, accept::media_type::require_json, fallback, read_body, refuse, response},
     protocol::decode::decode_members,
 };
 
@@ -68,7 +68,7 @@ impl EnvelopeRoutes {
     path = "/",
     request_body = Envelope<'_>,
     responses(
-        answer::InnerAnswer, refuse::Agent, refuse::Body, refuse::Edit, refuse::Envelope, refuse::Follow, refuse::Limits,
+        response::InnerResponse, refuse::Agent, refuse::Body, refuse::Edit, refuse::Envelope, refuse::Follow, refuse::Limits,
         refuse::Message, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store, refuse::Url,
     ),
 )]

@@ -12,10 +12,10 @@ use super::{
 use crate::{
     agent::Principal,
     http::{
-        ApiError, ApiResult, App, Caller, Path, Query, answer,
+        ApiError, ApiResult, App, Caller, Path, Query,
         follow::{LastEventId, event_number, follow_after, last_event_id},
         read_run::find_agent,
-        refuse,
+        refuse, response,
         threads::pages::page_size,
     },
     protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder},
@@ -94,7 +94,7 @@ struct PageEnd {
     path = "/send-message",
     params(JoinQuery, LastEventId),
     responses(
-        answer::JoinAnswer,
+        response::JoinResponse,
         refuse::Agent,
         refuse::ResponseMemory,
         refuse::Follow,
@@ -120,7 +120,7 @@ pub(crate) async fn join_default_agent(
     path = "/agents/{agent}/send-message",
     params(JoinQuery, LastEventId),
     responses(
-        answer::JoinAnswer,
+        response::JoinResponse,
         refuse::Agent,
         refuse::ResponseMemory,
         refuse::Follow,
