@@ -1,5 +1,6 @@
 //! Small rules that every room uses, such as the units of options. Uses no other room.
 
+pub(crate) mod complete_on_drop;
 mod invalid_option;
 pub(crate) mod json_values;
 pub(crate) mod memory_budget;
