@@ -15,10 +15,13 @@ use super::{
     store_probe::StoreProbe,
 };
 use crate::{
-    auth::{Authenticator, Principal},
-    base::memory_budget::MemoryBudget,
+    auth::{Authenticator, Principal, owner_of},
+    base::{
+        memory_budget::MemoryBudget,
+        permits::{Permit, Permits},
+    },
     protocol::ThreadId,
-    run::{AgentEntry, OwnerLimit, OwnerPermit, Runs, owner_of},
+    run::{AgentEntry, Runs},
     threads::Threads,
 };
 
@@ -55,7 +58,7 @@ struct AppInner {
     dependencies: Dependencies,
     body_budget: MemoryBudget,
     response_budget: ResponseBudget,
-    streams: Arc<OwnerLimit>,
+    streams: Arc<Permits>,
     store_probe: StoreProbe,
     document: LazyDocument,
 }
@@ -75,7 +78,7 @@ impl App {
             threads: Threads::of(&runs),
             body_budget: MemoryBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares),
             response_budget: ResponseBudget::new(options.max_response_bytes_in_flight, max_thread_bytes, has_shares),
-            streams: runs.owner_limit(options.max_streams),
+            streams: runs.shared_permits(options.max_streams),
             store_probe: StoreProbe::default(),
             runs,
             auth,
@@ -138,8 +141,8 @@ impl App {
 
     /// Takes a permit for a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is
     /// refused rather than an idle one closed: the server cannot know which of them a page still shows.
-    pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> ApiResult<OwnerPermit> {
-        self.0.streams.take(&owner_of(caller)).map_err(|_| ApiError::too_many_streams())
+    pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> ApiResult<Permit> {
+        self.0.streams.try_take(&owner_of(caller), 1).map_err(|_| ApiError::too_many_streams())
     }
 
     pub(crate) fn store_probe(&self) -> &StoreProbe {

@@ -105,7 +105,7 @@ impl ThreadRuns {
         let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
         let Some(active) = active else { return Ok(None) };
         let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
-        let permit = self.followers.take(&key.owner).map_err(|_| StartError::TooManyFollowers)?;
+        let permit = self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
         tracing::info!(thread = ?key.id, run = ?active.run_id, "following the running run of this id");
         Ok(Some(Follower::from_live_log(self, key.clone(), active.run_id.clone(), log, Some(permit))))
     }
@@ -140,12 +140,12 @@ impl ThreadRuns {
         let (deadline, asked_at) = (Instant::now() + self.options.queue_timeout, now());
         let [mut poll, longest] = POLL_BACKOFF;
         let (loaded, bytes) = self.cache.take(&key).unzip();
-        let RunCaller { slot, agent, principal, forwarded } = caller;
-        if let (Some(memory), Some(bytes)) = (&slot.memory, bytes) {
+        let RunCaller { permit, agent, principal, forwarded } = caller;
+        if let (Some(memory), Some(bytes)) = (&permit.memory, bytes) {
             memory.thread(bytes).await?;
         }
         let (agent, principal, trace) = (agent.clone(), principal.clone(), forwarded.trace().cloned());
-        let (threads, detached, memory) = (self.clone(), slot.detached.is_some(), slot.memory.clone());
+        let (threads, detached, memory) = (self.clone(), permit.detached.is_some(), permit.memory.clone());
         let mut attempt =
             Box::new(BeginAttempt { threads, key, turn, agent, principal, trace, detached, memory, client, loaded });
         loop {
@@ -201,7 +201,7 @@ impl ThreadRuns {
         if !run.detached {
             return Err(StartError::RunIsRunning);
         }
-        let permit = self.followers.take(&key.owner).map_err(|_| StartError::TooManyFollowers)?;
+        let permit = self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
         Ok(Admission::Running(Follower::from_stored_run(self, key.clone(), &run, 0, permit)))
     }
 
@@ -259,7 +259,7 @@ impl BeginAttempt {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
                     if replaced {
                         let (thread, run) = (&self.key.id, &self.client.rest.run_id);
-                        // Clients of CopilotKit answer interrupts under the run's id. A repeated request adds nothing.
+                        // Clients of CopilotKit reply to interrupts under the run's id. A repeated request adds nothing.
                         match plan.adds_messages() && self.client.rest.resume.is_empty() {
                             true => tracing::warn!(?thread, ?run, "the run replaces an ended run of the same id"),
                             false => tracing::debug!(?thread, ?run, "the run repeats or continues one of the same id"),
@@ -289,7 +289,7 @@ impl BeginAttempt {
         }
     }
 
-    /// Reads the thread, when there is room for it.
+    /// Reads the thread, when there is memory for it.
     async fn load(&mut self) -> Result<(), StartError> {
         self.loaded = None;
         if let Some(memory) = &self.memory
@@ -308,7 +308,7 @@ impl BeginAttempt {
         let Self { threads, client, loaded, .. } = self;
         let branch = plan.branch_write(loaded.as_ref(), &client.messages);
         let (interrupts, answered) = match &plan.resume {
-            ResumeDecision::Proceed(answers) => (&[][..], answers.iter().map(|answer| &answer.interrupt_id).collect()),
+            ResumeDecision::Proceed(replies) => (&[][..], replies.iter().map(|reply| &reply.interrupt_id).collect()),
             _ => (&plan.open_interrupts[..], Vec::new()),
         };
         let title = branch.new.iter().find_map(|(message, _)| title_of(message));

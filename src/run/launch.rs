@@ -50,7 +50,7 @@ impl Runs {
     }
 
     pub(crate) fn launch(&self, begun: BegunRun, mut caller: RunCaller) -> Result<StartedRun, StartError> {
-        let is_detached = caller.slot.detached.is_some();
+        let is_detached = caller.permit.detached.is_some();
         let BegunRun { guard, client, loaded, mut plan, version, last_message, state_number, request_bytes } = begun;
         let (threads, key, lease) = (guard.threads.clone(), guard.key.clone(), guard.lease.clone());
         let lacks_state = plan.lacks_state(&client);
@@ -60,7 +60,7 @@ impl Runs {
         let ClientInput { messages, rest: mut input, .. } = client;
 
         // If the agent does not run, the response has its own snapshots or is an error.
-        let is_answered = matches!(resume, ResumeDecision::Proceed(_));
+        let proceeds = matches!(resume, ResumeDecision::Proceed(_));
         let has_stored_messages = loaded.as_ref().is_some_and(|loaded| loaded.branch.len() > 0);
         let lacks_messages = matches!(case, BranchCase::NothingKnown | BranchCase::Unseen) && has_stored_messages;
         let has_sent_messages = !messages.is_empty();
@@ -69,7 +69,7 @@ impl Runs {
         let branch = plan.into_branch(loaded.map(|loaded| loaded.branch), messages, last_message);
         input.messages = branch.messages().clone();
         input.state = state.clone();
-        let snapshots = if lacks_messages && is_answered && threads.options.sync_messages {
+        let snapshots = if lacks_messages && proceeds && threads.options.sync_messages {
             message_snapshots(&input.messages, has_sent_messages)
         } else {
             Vec::new()
@@ -130,7 +130,7 @@ impl Runs {
             input.messages = input.messages.iter().filter(|message| !message.is_instruction()).cloned().collect();
         }
         let rules = InputRules { accepts_instructions, client_messages };
-        let RunCaller { slot, agent, principal, forwarded } = caller;
+        let RunCaller { permit, agent, principal, forwarded } = caller;
         let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
         let identity = RunIdentity { thread_id, run_id, agent: agent.name.clone(), principal };
         let recording = self.recordings.as_ref();
@@ -140,7 +140,7 @@ impl Runs {
         let observer = RunObserver { metrics: self.metrics.clone(), recording };
         let cx = observed_context(identity, forwarded, rules, &trace, observer).with_journal(journal);
         // Boxed because it is large and moved several times before it is polled.
-        Box::new(Run::new(agent.agent, input, cx, limits, slot))
+        Box::new(Run::new(agent.agent, input, cx, limits, permit))
     }
 }
 
@@ -175,8 +175,8 @@ fn apply_resume(
     open: Vec<Interrupt>,
 ) -> (AgentEntry, Vec<Interrupt>) {
     let events: Vec<Event> = match resume {
-        ResumeDecision::Proceed(answers) => {
-            input.resume = answers;
+        ResumeDecision::Proceed(replies) => {
+            input.resume = replies;
             return (agent, Vec::new());
         }
         ResumeDecision::Repeated => {

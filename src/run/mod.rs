@@ -35,17 +35,13 @@ pub(crate) use self::{
     },
     limits::{
         memory::{RequestSize, RunMemoryBudget},
-        owner_limit::{OwnerLimit, OwnerPermit},
-        slot::Slot,
+        run_permit::RunPermit,
         start_error::StartError,
     },
     log::{FollowError, Follower},
     request::{DetachedRun, RunRequest, StartedRun},
     runs::{Runs, RunsBuilder},
-    turn::{
-        thread_data::ThreadData,
-        thread_runs::{ThreadRuns, owner_of},
-    },
+    turn::{thread_data::ThreadData, thread_runs::ThreadRuns},
 };
 pub use self::{
     drive::{clock::RunLimits, driver::Run, guard::Guard, transcript::Transcript},

@@ -1,7 +1,7 @@
 //! The argument and the result of [`Runs::start`](crate::run::runs::Runs::start).
 
 use super::{
-    agents::AgentEntry, drive::driver::Run, limits::slot::Slot, log::Follower, options::OnDisconnect,
+    agents::AgentEntry, drive::driver::Run, limits::run_permit::RunPermit, log::Follower, options::OnDisconnect,
     persist::stored_run::StoredRun,
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 /// A request to start a run.
 pub(crate) struct RunRequest {
     /// The right to start a run, from [`Runs::reserve`](crate::run::runs::Runs::reserve).
-    pub slot: Slot,
+    pub permit: RunPermit,
     /// The agent to run.
     pub agent: AgentEntry,
     /// The client's input. An empty message id counts as a missing one.
@@ -23,7 +23,7 @@ pub(crate) struct RunRequest {
     pub forwarded: Forwarded,
     /// The endpoint's default for a client that leaves, below request and agent; `None` uses the server's default.
     pub on_disconnect: Option<OnDisconnect>,
-    /// Whether the request answers interrupts, also if nothing in it decides them and `input.resume` is empty. If none is
+    /// Whether the request replies to interrupts, also if nothing in it decides them and `input.resume` is empty. If none is
     /// open any more, the agent is not called.
     pub is_reply: bool,
 }
@@ -31,19 +31,19 @@ pub(crate) struct RunRequest {
 impl RunRequest {
     /// Separates the input, which admission changes, from the rest. A request of an MCP app never gets to `Agent::run`.
     pub(super) fn split(self) -> (RunCaller, RunAgentInput) {
-        let Self { slot, agent, mut input, principal, forwarded, .. } = self;
+        let Self { permit, agent, mut input, principal, forwarded, .. } = self;
         let agent = if AppRequest::is_in(&input) {
             (input.messages, input.resume) = Default::default();
             agent.for_app()
         } else {
             agent
         };
-        (RunCaller { slot, agent, principal, forwarded }, input)
+        (RunCaller { permit, agent, principal, forwarded }, input)
     }
 }
 
 pub(crate) struct RunCaller {
-    pub(super) slot: Slot,
+    pub(super) permit: RunPermit,
     pub(super) agent: AgentEntry,
     pub(super) principal: Option<Principal>,
     pub(super) forwarded: Forwarded,
@@ -70,9 +70,9 @@ pub(crate) struct DetachedRun {
 #[cfg(test)]
 impl RunRequest {
     /// Creates a request without a principal and headers.
-    pub(crate) fn new(slot: Slot, agent: AgentEntry, input: RunAgentInput) -> Self {
+    pub(crate) fn new(permit: RunPermit, agent: AgentEntry, input: RunAgentInput) -> Self {
         let forwarded = Forwarded::default();
-        Self { slot, agent, input, principal: None, forwarded, on_disconnect: None, is_reply: false }
+        Self { permit, agent, input, principal: None, forwarded, on_disconnect: None, is_reply: false }
     }
 }
 
@@ -98,9 +98,9 @@ mod tests {
         store::MemoryStore,
     };
 
-    /// As when two answers to one interrupt come at the same time, of which the second decides nothing.
+    /// As when two replies to one interrupt come at the same time, of which the second decides nothing.
     #[tokio::test]
-    async fn an_answer_without_an_open_interrupt_does_not_call_the_agent() {
+    async fn a_reply_without_an_open_interrupt_does_not_call_the_agent() {
         let calls = Arc::new(AtomicUsize::new(0));
         let counter = calls.clone();
         let agent = move |_: RunAgentInput, _: RunContext| {

@@ -12,17 +12,16 @@ use super::{
         ids::{LongId, check_id, check_message_ids},
         plan::ClientInput,
     },
-    limits::{
-        owner_limit::{LimitReached, OwnerPermit},
-        start_error::StartError,
-    },
+    limits::start_error::StartError,
     options::OnDisconnect,
     request::{DetachedRun, RunRequest, StartedRun},
     runs::Runs,
-    turn::thread_runs::{ThreadRuns, owner_of},
+    turn::thread_runs::ThreadRuns,
 };
 use crate::{
     agent::{AppRequest, Principal},
+    auth::owner_of,
+    base::permits::{LimitReached, Permit},
     protocol::{Message, RunAgentInput},
 };
 
@@ -30,7 +29,7 @@ impl Runs {
     /// Starts a run, on the stored conversation of its thread if the server stores threads.
     ///
     /// On a stored thread the run waits for its turn, and the client's messages are stored before the agent runs. A request
-    /// with the id of a running detached run follows that run. A request of an MCP app is answered beside the thread.
+    /// with the id of a running detached run follows that run. A request of an MCP app gets its response beside the thread.
     ///
     /// # Errors
     /// A [`StartError`], if no run was started and nothing was stored.
@@ -49,7 +48,7 @@ impl Runs {
         };
         threads.start_tasks();
         if on_disconnect == OnDisconnect::Continue {
-            caller.slot.detached = Some(threads.detached_permit(caller.principal.as_ref())?);
+            caller.permit.detached = Some(threads.detached_permit(caller.principal.as_ref())?);
         }
         let key = threads.key(caller.principal.as_ref(), &input.thread_id);
         if let Some(follower) = threads.follow_running(&key, &input.run_id)? {
@@ -69,7 +68,7 @@ impl Runs {
 
     /// Starts a run that is not stored, also on a server that stores threads. It ends with its response.
     ///
-    /// No run of this server has made the calls and the interrupts in its input: the calls are not run, and answers to
+    /// No run of this server has made the calls and the interrupts in its input: the calls are not run, and replies to
     /// interrupts are ignored.
     ///
     /// # Errors
@@ -110,8 +109,8 @@ impl Runs {
 }
 
 impl ThreadRuns {
-    fn detached_permit(&self, principal: Option<&Principal>) -> Result<OwnerPermit, StartError> {
-        self.detached.take(&owner_of(principal)).map_err(|reached| match reached {
+    fn detached_permit(&self, principal: Option<&Principal>) -> Result<Permit, StartError> {
+        self.detached.try_take(&owner_of(principal), 1).map_err(|reached| match reached {
             LimitReached::OfServer => StartError::TooManyDetachedRuns,
             LimitReached::OfOwner => StartError::TooManyDetachedRunsOfPrincipal,
         })

@@ -143,7 +143,7 @@ async fn runs_over_the_limit_are_refused_until_one_has_ended() {
 }
 
 #[tokio::test]
-async fn a_refused_input_frees_its_slot() {
+async fn a_refused_input_frees_its_permit() {
     let server = Running::start(Server::new().agent("echo", Echo).max_concurrent_runs(1)).await;
     for _ in 0..5 {
         assert_eq!(server.post("/send-message").json("no input").send().await.unwrap().status(), 400);
@@ -154,7 +154,7 @@ async fn a_refused_input_frees_its_slot() {
 }
 
 #[tokio::test]
-async fn clients_that_do_not_send_their_body_hold_no_slot() {
+async fn clients_that_do_not_send_their_body_hold_no_permit() {
     let server = Running::start(Server::new().agent("echo", Echo).max_concurrent_runs(1)).await;
     let mut held = Vec::new();
     for body in ["", "{", "{\"threadId\":"] {

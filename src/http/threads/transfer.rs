@@ -159,7 +159,7 @@ pub(crate) async fn import_thread(
     app.runs().check_limits(own.owner())?;
     let body = read_body::read(&app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
-    let _slot = app.runs().reserve(own.owner())?;
+    let _permit = app.runs().reserve(own.owner())?;
     let _memory = app.runs().memory().request(own.owner(), size).await?;
     let json = decode_value(&body)?;
     drop(body);

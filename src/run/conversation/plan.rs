@@ -23,18 +23,18 @@ pub(crate) struct ClientInput {
     pub(crate) anonymous: Vec<usize>,
     /// The input without messages.
     pub(crate) rest: RunAgentInput,
-    /// True if the request answers interrupts, also if it decides none of them.
+    /// True if the request replies to interrupts, also if it decides none of them.
     is_reply: bool,
 }
 
 impl ClientInput {
     fn list(&self, open_interrupts: &[Interrupt]) -> ClientList<'_> {
         let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
-        let answers_interrupt = match self.rest.resume.is_empty() {
+        let replies_to_interrupt = match self.rest.resume.is_empty() {
             true => self.is_reply && !open_interrupts.is_empty(),
             false => self.rest.resume.iter().any(is_open),
         };
-        ClientList { messages: &self.messages, anonymous: &self.anonymous, answers_interrupt }
+        ClientList { messages: &self.messages, anonymous: &self.anonymous, replies_to_interrupt }
     }
 
     pub(crate) fn new(mut input: RunAgentInput, is_reply: bool) -> Self {
@@ -162,7 +162,7 @@ impl ThreadRuns {
         if plan.resume != ResumeDecision::Repeated {
             return Ok(plan);
         }
-        // The answers are for interrupts of another branch than the one the client shows, so the head does not move.
+        // The replies are for interrupts of another branch than the one the client shows, so the head does not move.
         let decision =
             BranchDecision { case: BranchCase::Unseen, kept: loaded.branch.len(), updated: vec![], appended: vec![] };
         Ok(Plan::new(decision, StartingPoint::current(loaded), client).await)
@@ -195,9 +195,9 @@ impl Plan {
         };
         let new_state = client.rest.state.as_ref().filter(is_new_state).cloned();
         let state_number = number.filter(|_| new_state.is_none());
-        let has_answers_only = client.is_reply && decision.appended.len() == rejoined.len();
+        let has_replies_only = client.is_reply && decision.appended.len() == rejoined.len();
         let resume = match check_resume(&open_interrupts, client.rest.resume.clone(), jiff::Timestamp::now()).await {
-            ResumeDecision::Proceed(answers) if answers.is_empty() && has_answers_only => ResumeDecision::Repeated,
+            ResumeDecision::Proceed(replies) if replies.is_empty() && has_replies_only => ResumeDecision::Repeated,
             resume => resume,
         };
         Self { branch, decision, rejoined, state: new_state.or(stored_state), state_number, open_interrupts, resume }

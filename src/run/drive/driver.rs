@@ -22,7 +22,7 @@ use super::{
 };
 use crate::run::{
     control::{RunControl, Stop},
-    limits::slot::Slot,
+    limits::run_permit::RunPermit,
 };
 use crate::{
     agent::{Agent, Principal, RunContext, generated},
@@ -50,7 +50,7 @@ pub struct Run {
     guard: Guard,
     cx: RunContext,
     parent_run_id: Option<RunId>,
-    slot: Option<Slot>,
+    permit: Option<RunPermit>,
 }
 
 enum RunStage {
@@ -93,10 +93,10 @@ impl Run {
         input: RunAgentInput,
         cx: RunContext,
         limits: RunLimits,
-        slot: Slot,
+        permit: RunPermit,
     ) -> Self {
-        let mut run = Self::with_control(agent, input, cx, limits, slot.live.control.clone());
-        run.slot = Some(slot);
+        let mut run = Self::with_control(agent, input, cx, limits, permit.live.control.clone());
+        run.permit = Some(permit);
         run
     }
 
@@ -130,7 +130,7 @@ impl Run {
             span,
             events_until_time_check: EVENTS_PER_TIME_CHECK,
             events: 0,
-            slot: None,
+            permit: None,
         }
     }
 
@@ -163,9 +163,9 @@ impl Run {
         })
     }
 
-    /// Drops the run, and returns its slot, with which it counts as running until its end is stored.
-    pub(crate) fn into_slot(mut self) -> Option<Slot> {
-        self.slot.take()
+    /// Drops the run, and returns its permit, with which it counts as running until its end is stored.
+    pub(crate) fn into_permit(mut self) -> Option<RunPermit> {
+        self.permit.take()
     }
 
     pub(crate) fn events(&self) -> u64 {
@@ -379,7 +379,7 @@ impl Drive for Run {
 
     fn poll_progress(&mut self, cx: &mut Context<'_>, sink: &mut impl EventSink) -> Poll<Progress> {
         let owner = self.cx.principal().map_or(ThreadKey::ANONYMOUS, Principal::id);
-        let debug = self.slot.as_ref().and_then(|slot| slot.live.debug().sender(owner));
+        let debug = self.permit.as_ref().and_then(|permit| permit.live.debug().sender(owner));
         let is_recorded = self.cx.observer::<RunObserver>().is_some_and(|observer| observer.recording.is_some());
         if debug.is_none() && !is_recorded {
             return self.progress(cx, sink);

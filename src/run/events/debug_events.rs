@@ -7,13 +7,16 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::owner_hub::{OwnerEvents, OwnerHub};
-use crate::run::limits::owner_limit::{OwnerLimit, OwnerPermit};
-use crate::{agent::RunIdentity, protocol::Event};
+use crate::{
+    agent::RunIdentity,
+    base::permits::{Permit, Permits},
+    protocol::Event,
+};
 
 /// The number of events that a slow reader may be behind. Then it loses the oldest ones.
 const MAX_BEHIND: usize = 1024;
 /// The size of the events that wait for readers, of all owners together, in bytes. A principal has half of it. An event that
-/// finds no room is lost.
+/// does not fit is lost.
 const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
 /// What an event takes beside its JSON, in bytes.
 const BYTES_PER_EVENT: usize = 256;
@@ -26,7 +29,7 @@ pub(crate) struct DebugEvent {
     /// The event as JSON.
     pub event: Box<RawValue>,
     /// Given back when all readers have the event, or it is lost.
-    _bytes: OwnerPermit,
+    _bytes: Permit,
 }
 
 /// Reads the events of a principal's runs in this process.
@@ -41,12 +44,12 @@ type DebugReaders = OwnerHub<Arc<DebugEvent>, MAX_BEHIND>;
 #[derive(Debug)]
 pub(crate) struct DebugHub {
     pub(crate) readers: Arc<DebugReaders>,
-    waiting: Arc<OwnerLimit>,
+    waiting: Arc<Permits>,
 }
 
 impl Default for DebugHub {
     fn default() -> Self {
-        let waiting = OwnerLimit::new(MAX_WAITING_BYTES, Some(MAX_WAITING_BYTES / 2));
+        let waiting = Permits::new(MAX_WAITING_BYTES, Some(MAX_WAITING_BYTES / 2));
         Self { readers: Arc::default(), waiting }
     }
 }
@@ -54,7 +57,7 @@ impl Default for DebugHub {
 /// The way to the readers of an owner.
 pub(crate) struct DebugSender {
     readers: broadcast::Sender<Arc<DebugEvent>>,
-    waiting: Arc<OwnerLimit>,
+    waiting: Arc<Permits>,
     owner: Arc<str>,
 }
 
@@ -70,7 +73,7 @@ impl DebugSender {
     pub(crate) fn send(&self, run: &RunIdentity, event: &Event) {
         let Ok(event) = to_raw_value(event) else { return };
         let bytes = event.get().len() + BYTES_PER_EVENT;
-        let Ok(permit) = self.waiting.take_many(&self.owner, bytes) else { return };
+        let Ok(permit) = self.waiting.try_take(&self.owner, bytes) else { return };
         // Fails if the last reader is being dropped.
         let _ = self.readers.send(Arc::new(DebugEvent { run: run.clone(), event, _bytes: permit }));
     }
@@ -119,7 +122,7 @@ mod tests {
         for _ in 0..2 {
             send(&hub, std::iter::repeat_with(large).take(20));
             for _ in 0..15 {
-                assert!(reader.next().await.is_some(), "15 of 1 MiB have room");
+                assert!(reader.next().await.is_some(), "15 of 1 MiB fit");
             }
             send(&hub, ["small".to_owned()]);
             let next = reader.next().await.unwrap();

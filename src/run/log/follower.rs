@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 use super::live::{LiveLog, LogChunk, LogEnd, NextChunk};
-use crate::run::{limits::owner_limit::OwnerPermit, measured_store::MeasuredStore, turn::thread_runs::ThreadRuns};
 use crate::{
+    base::permits::Permit,
     observe::metrics::{GaugeCount, Metrics},
     protocol::RunId,
+    run::{measured_store::MeasuredStore, turn::thread_runs::ThreadRuns},
     store::{RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, Topic},
 };
 
@@ -46,7 +47,7 @@ pub(crate) struct Follower {
     live: Option<Arc<LiveLog>>,
     is_delivered: bool,
     /// Each follower has a page of its log in memory.
-    _permit: Option<OwnerPermit>,
+    _permit: Option<Permit>,
     _count: GaugeCount,
     metrics: Metrics,
 }
@@ -58,7 +59,7 @@ impl Follower {
         key: ThreadKey,
         run_id: RunId,
         live: Arc<LiveLog>,
-        permit: Option<OwnerPermit>,
+        permit: Option<Permit>,
     ) -> Self {
         let numbers = (live.lease.thread, live.lease.run);
         Self { live: Some(live), ..Self::new(threads, key, run_id, numbers, permit) }
@@ -69,19 +70,13 @@ impl Follower {
         key: ThreadKey,
         run: &RunRecord,
         after: u64,
-        permit: OwnerPermit,
+        permit: Permit,
     ) -> Self {
         let follower = Self::new(threads, key, run.id.clone(), (run.thread, run.number), Some(permit));
         Self { after, is_delivered: run.delivered, ..follower }
     }
 
-    fn new(
-        threads: &ThreadRuns,
-        key: ThreadKey,
-        run_id: RunId,
-        numbers: (i64, i64),
-        permit: Option<OwnerPermit>,
-    ) -> Self {
+    fn new(threads: &ThreadRuns, key: ThreadKey, run_id: RunId, numbers: (i64, i64), permit: Option<Permit>) -> Self {
         Self {
             store: threads.store.clone(),
             key,

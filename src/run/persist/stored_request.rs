@@ -29,7 +29,7 @@ pub(crate) struct StoredRequest<'a> {
     context: Cow<'a, [Context]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     forwarded_props: Option<Cow<'a, Value>>,
-    /// The answers that the agent gets.
+    /// The replies that the agent gets.
     #[serde(default, skip_serializing_if = "<[ResumeEntry]>::is_empty")]
     resume: Cow<'a, [ResumeEntry]>,
     /// True if the server adds a snapshot of the state after `RUN_STARTED`.
@@ -54,7 +54,7 @@ impl<'a> StoredRequest<'a> {
     pub(crate) fn new(client: &'a ClientInput, plan: &'a Plan) -> Self {
         let RunAgentInput { protocol_version, parent_run_id, tools, context, forwarded_props, .. } = &client.rest;
         let resume = match &plan.resume {
-            ResumeDecision::Proceed(answers) => &answers[..],
+            ResumeDecision::Proceed(replies) => &replies[..],
             _ => &[],
         };
         Self {

@@ -146,7 +146,7 @@ impl TranscribedRun {
         let events = last_events.as_ref().map_or(sent, |batch| batch.first + batch.events.len() as u64 - 1);
         let end = RunSummary::of(terminal.as_deref(), events);
         let span = run.span().clone();
-        let slot = run.into_slot();
+        let permit = run.into_permit();
         let future = async move {
             let changes = transcript.into_changes();
             let result = guards.store_end(thread, changes, end, delivered, last_events.as_ref()).await;
@@ -159,7 +159,7 @@ impl TranscribedRun {
                 }
                 Err(error) => tracing::error!(?error, "the end of the run could not be stored"),
             }
-            drop(slot);
+            drop(permit);
             drop(guards);
             result
         };
