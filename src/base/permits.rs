@@ -4,7 +4,7 @@
 //! turn. So another owner gets its permits however many requests the first one has.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     sync::Arc,
     time::Duration,
 };
@@ -128,8 +128,9 @@ impl Permits {
         if amount > counts.free {
             return Err(LimitReached::OfServer);
         }
-        let taken = counts.owners.get(owner).map_or(0, |of_owner| of_owner.taken);
-        if taken + amount > self.share_of(owner) { Err(LimitReached::OfOwner) } else { Ok(()) }
+        let taken = || counts.owners.get(owner).map_or(0, |of_owner| of_owner.taken);
+        let share = self.share_of(owner);
+        if share < self.max && taken() + amount > share { Err(LimitReached::OfOwner) } else { Ok(()) }
     }
 
     fn grant(self: &Arc<Self>, counts: &mut Counts, owner: &Arc<str>, amount: usize) -> Result<Permit, LimitReached> {
@@ -190,10 +191,10 @@ impl Permit {
         self.amount -= more;
         let counts = &mut *self.permits.counts.lock();
         counts.free += more;
-        if let Some(of_owner) = counts.owners.get_mut(&self.owner) {
-            of_owner.taken -= more;
-            if of_owner.taken == 0 && of_owner.waiting.is_empty() {
-                counts.owners.remove(&self.owner);
+        if let Entry::Occupied(mut of_owner) = counts.owners.entry(self.owner.clone()) {
+            of_owner.get_mut().taken -= more;
+            if of_owner.get().taken == 0 && of_owner.get().waiting.is_empty() {
+                of_owner.remove();
             }
         }
         self.permits.hand_out(counts);
@@ -318,10 +319,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_large_amount_is_not_passed_by_small_ones_until_its_time_is_over() {
-        let (permits, [ann, bob]) = (Permits::new(4, None), owners(["ann", "bob"]));
+        let (permits, [ann, bob, cat]) = (Permits::new(4, None), owners(["ann", "bob", "cat"]));
         let held = permits.take(&ann, 2).await;
         let limit = Duration::from_secs(5);
-        let large = permits.take_within(limit, &ann, 3);
+        let large = permits.take_within(limit, &cat, 3);
         let small = async {
             let started = tokio::time::Instant::now();
             drop(permits.take(&bob, 1).await);

@@ -2,7 +2,7 @@
 //!
 //! A handler declares its endpoint with `#[utoipa::path]`: method, path, purpose, bodies and refusals. `GET /`,
 //! `/openapi.json` and the suggestions in 404s are made of these declarations; [`dialects`] have more of them. A request that
-//! cannot become a run is answered with a status and `{"error":{"code","message","path"?}}`; once a stream has begun,
+//! cannot become a run gets a status and `{"error":{"code","message","path"?}}`; once a stream has begun,
 //! failures are events in it. To add a route, write the handler, and add it to the `routes!` of its resource.
 
 pub(crate) mod accept;

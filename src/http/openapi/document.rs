@@ -134,7 +134,7 @@ fn join_refusals(operation: &mut Operation) {
         }
     }
     for (status, codes) in by_status {
-        // `/readyz` answers 503 with a body of its own.
+        // `/readyz` responds 503 with a body of its own.
         let refusal = refusal(&status, &codes);
         responses.entry(status).or_insert_with(|| refusal.into());
     }

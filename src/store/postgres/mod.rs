@@ -93,7 +93,7 @@ impl PostgresStore {
     /// Connects to the database of a URL such as `postgres://user:password@host:5432/database`.
     ///
     /// # Errors
-    /// An [`OpenError`] if the URL is invalid, the server does not answer within 5 s or refuses, or the tables are of another
+    /// An [`OpenError`] if the URL is invalid, the server does not respond within 5 s or refuses, or the tables are of another
     /// version or cannot be created.
     ///
     /// # Panics

@@ -84,7 +84,7 @@ pub(super) async fn send_envelope(
     let envelope: Envelope<'_> = decode_members(&bytes)?;
     let (method, uri) = envelope.target()?;
     let body = envelope.body.map_or_else(Bytes::new, |body| bytes.slice_ref(body.get().as_bytes()));
-    // The inner route drops the last clone when it has decoded the body, which may be long before it answers.
+    // The inner route drops the last clone when it has decoded the body, which may be long before it responds.
     drop(bytes);
     (head.method, head.uri) = (method, uri);
     // These headers describe the envelope's body.
