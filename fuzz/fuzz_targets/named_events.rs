@@ -12,8 +12,8 @@ fuzz_target!(|data: &[u8]| {
     match bounded(body.len(), || ChatRequest::read(&json)) {
         Ok(request) => {
             assert!(!request.messages.is_empty());
-            for is_answer in [false, true] {
-                match request.to_input("thread".into(), is_answer) {
+            for is_reply in [false, true] {
+                match request.to_input("thread".into(), is_reply) {
                     Ok(input) => {
                         let written = serde_json::to_vec(&input).expect("an input can be written");
                         assert_eq!(decode(&written).expect("a written input can be decoded").input, input);

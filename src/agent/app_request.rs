@@ -1,5 +1,5 @@
 //! Requests of an MCP app that a page shows, to the MCP server that the app is of. A page sends one as a run, whose result is
-//! the answer: no model is asked, and nothing is stored.
+//! the response: no model is asked, and nothing is stored.
 
 use futures::{FutureExt as _, Stream};
 use serde_json::{Value, json};
@@ -41,17 +41,17 @@ impl AppRequest {
     }
 }
 
-/// Returns the events of a run that answers a request. Why a request failed is logged and not sent: an app can be hostile.
-pub(crate) fn answer(
+/// Returns the events of a run that responds to a request. Why a request failed is logged and not sent: an app can be hostile.
+pub(crate) fn respond(
     cx: RunContext,
-    answering: impl Future<Output = Result<Value, String>> + Send + 'static,
+    responding: impl Future<Output = Result<Value, String>> + Send + 'static,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
-    let finish = move |answer: Result<Value, String>| {
-        let result = answer.unwrap_or_else(|reason| {
+    let finish = move |response: Result<Value, String>| {
+        let result = response.unwrap_or_else(|reason| {
             tracing::warn!(agent = cx.agent(), reason, "refused the request of an MCP app");
             json!({ "error": "MCP request failed" })
         });
         Ok(emit::finish(&cx, result))
     };
-    answering.map(finish).into_stream()
+    responding.map(finish).into_stream()
 }

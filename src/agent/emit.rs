@@ -211,7 +211,7 @@ pub fn finish(cx: &super::RunContext, result: impl Into<serde_json::Value>) -> E
     finished.into()
 }
 
-/// Ends the run to ask for something from outside. The next run has the answers in `resume`.
+/// Ends the run to ask for something from outside. The next run has the replies in `resume`.
 pub fn interrupt(cx: &super::RunContext, interrupts: Vec<Interrupt>) -> Event {
     RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), RunOutcome::Interrupt { interrupts }).into()
 }

@@ -151,7 +151,7 @@ impl Emitter {
         self.event(Custom::new(name, serde_json::to_value(value)?)).await
     }
 
-    /// Ends the run to ask for something from outside, such as an approval. The next run has the answers in
+    /// Ends the run to ask for something from outside, such as an approval. The next run has the replies in
     /// [`RunAgentInput::resume`](crate::protocol::RunAgentInput). Code after this call does not run.
     pub async fn interrupt(&self, interrupts: impl IntoIterator<Item = Interrupt>) -> Result<(), AgentError> {
         self.event(emit::interrupt(self.context(), interrupts.into_iter().collect())).await

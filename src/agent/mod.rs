@@ -52,11 +52,11 @@ pub trait Agent: Send + Sync + 'static {
     /// the run is cancelled or its time is over.
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream;
 
-    /// Answers a run that is a request of an MCP app ([`AppRequest`]) with the run's result. The server calls this in place of
+    /// Responds to a run that is a request of an MCP app ([`AppRequest`]) with the run's result. The server calls this in place of
     /// [`run`](Self::run), and stores nothing. By default the request is refused.
-    fn answer_app(&self, _input: RunAgentInput, cx: RunContext) -> EventStream {
+    fn respond_to_app(&self, _input: RunAgentInput, cx: RunContext) -> EventStream {
         let refused = std::future::ready(Err("the agent has no MCP apps".to_owned()));
-        event_stream(app_request::answer(cx, refused))
+        event_stream(app_request::respond(cx, refused))
     }
 
     /// The capabilities that the server publishes for this agent. None by default.
@@ -97,8 +97,8 @@ impl Agent for Arc<dyn Agent> {
         (**self).run(input, cx)
     }
 
-    fn answer_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        (**self).answer_app(input, cx)
+    fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        (**self).respond_to_app(input, cx)
     }
 
     fn capabilities(&self) -> AgentCapabilities {

@@ -42,7 +42,7 @@ impl Authenticator {
         Self::new(FromFn(function))
     }
 
-    /// Takes the [`Principal`] from the request's extensions. Requests without one are answered with 401.
+    /// Takes the [`Principal`] from the request's extensions. Requests without one are refused with 401.
     pub fn from_extension() -> Self {
         Self::from_fn(|request: Parts| async move {
             let principal = request.extensions.get::<Principal>().cloned();

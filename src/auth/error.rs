@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
-/// The reason why a request has no principal. Answered with 401 and its text, unless the variant says otherwise.
+/// The reason why a request has no principal. Refused with 401 and its text, unless the variant says otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
@@ -18,7 +18,7 @@ pub enum AuthError {
     /// The token was not accepted.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The keys that tokens are checked with have not been fetched. Answered with 503.
+    /// The keys that tokens are checked with have not been fetched. Refused with 503.
     #[error("the keys that tokens are checked with are not available; try again later")]
     NoKeys {
         /// The time until the keys may be fetched again.
@@ -27,7 +27,7 @@ pub enum AuthError {
     /// The application refused the request, for this reason.
     #[error("{0}")]
     Refused(Cow<'static, str>),
-    /// The application could not check the request. Answered with 503; the cause goes to the log only.
+    /// The application could not check the request. Refused with 503; the cause goes to the log only.
     #[error("credentials cannot be checked now; try again later")]
     Failed(#[source] Box<dyn Error + Send + Sync>),
 }

@@ -72,17 +72,17 @@ struct JwksState {
 
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
-    #[error("no answer in time")]
+    #[error("no response in time")]
     Timeout,
     #[error(transparent)]
     Http(#[from] reqwest::Error),
-    #[error("the status of the answer is {0}")]
+    #[error("the status of the response is {0}")]
     Status(StatusCode),
     #[error(transparent)]
     Body(#[from] BodyReadError),
-    #[error("the answer is not a set of keys: {0}")]
+    #[error("the response is not a set of keys: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("the answer has no usable key")]
+    #[error("the response has no usable key")]
     NoKeys,
 }
 

@@ -32,3 +32,4 @@ pub use jwks::JwksOptions;
 #[cfg(feature = "jwt")]
 pub use jwt::{Jwt, JwtOptions};
 pub use principal::Principal;
+pub(crate) use principal::owner_of;

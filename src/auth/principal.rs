@@ -3,11 +3,13 @@
 use std::{
     fmt,
     hash::{Hash, Hasher},
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::SystemTime,
 };
 
 use serde_json::{Map, Value};
+
+use crate::base::permits::ANONYMOUS;
 
 /// The longest name, in bytes: threads are stored under it, and log lines quote it.
 const MAX_NAME_BYTES: usize = 256;
@@ -75,6 +77,12 @@ impl Principal {
     pub fn shared_id(&self) -> &Arc<str> {
         &self.id
     }
+}
+
+/// Returns the owner of a principal's threads and permits; `None` is the owner of everything on a server without authentication.
+pub(crate) fn owner_of(principal: Option<&Principal>) -> Arc<str> {
+    static NONE: LazyLock<Arc<str>> = LazyLock::new(|| ANONYMOUS.into());
+    principal.map_or_else(|| &*NONE, Principal::shared_id).clone()
 }
 
 impl PartialEq for Principal {

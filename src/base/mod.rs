@@ -1,10 +1,10 @@
 //! Small rules that every room uses, such as the units of options. Uses no other room.
 
 pub(crate) mod complete_on_drop;
-pub(crate) mod fair_share;
 mod invalid_option;
 pub(crate) mod json_values;
 pub(crate) mod memory_budget;
+pub(crate) mod permits;
 pub(crate) mod private_file;
 pub(crate) mod text;
 pub(crate) mod trace;

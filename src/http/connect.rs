@@ -11,8 +11,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    ApiError, ApiResult, App, Caller, Path, accepted, answer, answer_room::AnswerRoom, follow::FollowedRun, read_body,
-    refuse, send_message::warn_of_snake_case, sse_response,
+    ApiError, ApiResult, App, Caller, Path, accepted, follow::FollowedRun, read_body, refuse, response,
+    response_budget::ResponsePermit, send_message::warn_of_snake_case, sse_response,
 };
 use crate::{
     auth::Principal,
@@ -47,7 +47,7 @@ const RUN_STARTED_NUMBER: u64 = 1;
     post,
     path = "/threads/{thread}/connect",
     request_body(content = ConnectInput, description = "May be absent."),
-    responses(answer::EventAnswer, refuse::Answer, refuse::Body, refuse::Store, refuse::Followers)
+    responses(response::EventResponse, refuse::ResponseMemory, refuse::Body, refuse::Store, refuse::Followers)
 )]
 pub(crate) async fn connect_thread(
     State(app): State<App>,
@@ -67,9 +67,9 @@ pub(crate) async fn connect_thread(
     let version = StreamVersion::for_declared(input.protocol_version.as_deref());
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let caller = caller.principal();
-    let room = app.answer_room(caller.as_ref(), &thread).await?;
+    let permit = app.response_permit(caller.as_ref(), &thread).await?;
     let connection = threads.connect(caller.as_ref(), &thread).await?;
-    Ok(respond_with_thread(&app, thread, connection, run_id, encoder, caller, room))
+    Ok(respond_with_thread(&app, thread, connection, run_id, encoder, caller, permit))
 }
 
 /// An unknown thread is treated as an empty one.
@@ -80,15 +80,23 @@ pub(crate) fn respond_with_thread(
     run_id: Option<RunId>,
     mut encoder: Encoder,
     caller: Option<Principal>,
-    room: AnswerRoom,
+    permit: ResponsePermit,
 ) -> Response {
     let ThreadConnection { view, running } = connection;
     let run_id = running.as_ref().map(|follower| follower.run_id.clone()).or(run_id).unwrap_or_else(RunId::random);
     let mut events = snapshots(&thread_id, &run_id, view.as_ref());
     if let Some(follower) = running {
         let (threads, after_first) = (app.threads().cloned(), Vec::new());
-        return FollowedRun { threads, before: events, room, skip: RUN_STARTED_NUMBER, after_first, follower, caller }
-            .respond(encoder, app.options().keep_alive);
+        return FollowedRun {
+            threads,
+            before: events,
+            permit,
+            skip: RUN_STARTED_NUMBER,
+            after_first,
+            follower,
+            caller,
+        }
+        .respond(encoder, app.options().keep_alive);
     }
     let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
     let outcome = match interrupts.is_empty() {
@@ -98,7 +106,7 @@ pub(crate) fn respond_with_thread(
     events.push(RunFinished::new(thread_id, run_id, outcome).into());
     let mut out = Vec::new();
     events.iter().for_each(|event| encoder.event(event, &mut out));
-    sse_response::respond(encoder.media_type(), Body::from(room.bytes(out)))
+    sse_response::respond(encoder.media_type(), Body::from(permit.bytes(out)))
 }
 
 pub(crate) fn snapshots(thread_id: &ThreadId, run_id: &RunId, view: Option<&ThreadView>) -> Vec<Event> {

@@ -26,7 +26,7 @@ const MAX_LISTED_AGENTS: usize = 20;
 /// The longest text of a request that an error repeats, in characters.
 const MAX_QUOTED_CHARS: usize = 80;
 
-/// The answer of a handler.
+/// The response of a handler.
 pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
 
 #[derive(Debug)]
@@ -198,7 +198,7 @@ fixed_refusals! {
         "compressed request bodies are not supported; send the JSON uncompressed";
     too_many_body_bytes = TOO_MANY_BODY_BYTES,
         "the server is receiving too many request bodies at once; try again later";
-    too_many_answer_bytes = TOO_MANY_ANSWER_BYTES,
+    too_many_response_bytes = TOO_MANY_RESPONSE_BYTES,
         "the server is sending too many messages of threads at once; try again later";
     body_timeout = BODY_TIMEOUT, "the request body took too long to arrive";
     body_incomplete = BODY_INCOMPLETE, "the request body ended too early";

@@ -98,7 +98,7 @@ error_codes! {
     KEYS_UNAVAILABLE = SERVICE_UNAVAILABLE, "keys_unavailable";
     SHUTTING_DOWN = SERVICE_UNAVAILABLE, "shutting_down";
     STORE_UNAVAILABLE = SERVICE_UNAVAILABLE, "store_unavailable";
-    TOO_MANY_ANSWER_BYTES = SERVICE_UNAVAILABLE, "too_many_answer_bytes";
+    TOO_MANY_RESPONSE_BYTES = SERVICE_UNAVAILABLE, "too_many_response_bytes";
     TOO_MANY_BODY_BYTES = SERVICE_UNAVAILABLE, "too_many_body_bytes";
     TOO_MANY_CONNECTIONS = SERVICE_UNAVAILABLE, "too_many_connections";
     TOO_MANY_DETACHED_RUNS = SERVICE_UNAVAILABLE, "too_many_detached_runs";

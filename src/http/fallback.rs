@@ -1,4 +1,4 @@
-//! Answers to paths and methods that no route has. They name the routes that exist.
+//! Responses to paths and methods that no route has. They name the routes that exist.
 
 use axum::{
     extract::{OriginalUri, State},

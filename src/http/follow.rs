@@ -23,9 +23,8 @@ use utoipa::{
 };
 
 use super::{
-    ApiError, ApiResult, App, Caller, Path, Query, accepted, answer,
-    answer_room::AnswerRoom,
-    refuse,
+    ApiError, ApiResult, App, Caller, Path, Query, accepted, refuse, response,
+    response_budget::ResponsePermit,
     sse_response::{expiry, respond, with_timeout},
 };
 use crate::{
@@ -59,7 +58,7 @@ pub(crate) struct FollowQuery {
     get,
     path = "/threads/{thread}/runs/{run}/events",
     params(FollowQuery, LastEventId),
-    responses(answer::EventAnswer, answer::CaughtUp, refuse::Follow, refuse::Parameter, refuse::Store,)
+    responses(response::EventResponse, response::CaughtUp, refuse::Follow, refuse::Parameter, refuse::Store,)
 )]
 pub(crate) async fn follow_run(
     State(app): State<App>,
@@ -105,8 +104,8 @@ pub(crate) async fn follow_after(
         follower.rewind();
     }
     let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
-    let room = AnswerRoom::NONE;
-    let followed = FollowedRun { threads, before, room, skip: after, after_first, follower, caller: principal };
+    let permit = ResponsePermit::NONE;
+    let followed = FollowedRun { threads, before, permit, skip: after, after_first, follower, caller: principal };
     Ok(followed.respond(encoder, app.options().keep_alive))
 }
 
@@ -116,8 +115,8 @@ pub(crate) struct FollowedRun {
     pub(crate) threads: Option<Threads>,
     /// Sent in place of the run's first `skip` events.
     pub(crate) before: Vec<Event>,
-    /// The room of those events.
-    pub(crate) room: AnswerRoom,
+    /// The permit of those events.
+    pub(crate) permit: ResponsePermit,
     pub(crate) skip: u64,
     /// Sent to this client after the run's first event.
     pub(crate) after_first: Vec<Event>,
@@ -128,14 +127,14 @@ pub(crate) struct FollowedRun {
 
 impl FollowedRun {
     pub(crate) fn respond(self, mut encoder: Encoder, keep_alive: Option<Duration>) -> Response {
-        let Self { threads, before, room, skip, mut after_first, mut follower, caller } = self;
+        let Self { threads, before, permit, skip, mut after_first, mut follower, caller } = self;
         let media_type = encoder.media_type();
         let events = stream! {
             let mut out = Vec::new();
             write_with_number(&before, skip, &mut encoder, &mut out);
             drop(before);
             if !out.is_empty() {
-                yield Ok(room.bytes(std::mem::take(&mut out)));
+                yield Ok(permit.bytes(std::mem::take(&mut out)));
             }
             loop {
                 match with_timeout(keep_alive, follower.next()).await {

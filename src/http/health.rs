@@ -41,8 +41,8 @@ pub(crate) async fn check_health() -> Json<Health> {
 
 /// Reports that the server accepts runs.
 ///
-/// Answers 200 if the server accepts runs, and 503 during a shutdown, while the store cannot be written, or while a
-/// required dependency is not available. The names of all unavailable dependencies are in the answer, and nothing
+/// Responds 200 if the server accepts runs, and 503 during a shutdown, while the store cannot be written, or while a
+/// required dependency is not available. The names of all unavailable dependencies are in the response, and nothing
 /// else about them: the route needs no key.
 #[utoipa::path(
     get,

@@ -2,13 +2,12 @@
 //!
 //! A handler declares its endpoint with `#[utoipa::path]`: method, path, purpose, bodies and refusals. `GET /`,
 //! `/openapi.json` and the suggestions in 404s are made of these declarations; [`dialects`] have more of them. A request that
-//! cannot become a run is answered with a status and `{"error":{"code","message","path"?}}`; once a stream has begun,
+//! cannot become a run gets a status and `{"error":{"code","message","path"?}}`; once a stream has begun,
 //! failures are events in it. To add a route, write the handler, and add it to the `routes!` of its resource.
 
 pub(crate) mod accept;
 pub(crate) mod agents;
 mod allow;
-mod answer_room;
 pub(crate) mod connect;
 pub(crate) mod dialects;
 pub(crate) mod error;
@@ -24,6 +23,7 @@ mod options;
 #[cfg(feature = "playground")]
 pub(crate) mod playground;
 pub(crate) mod read_run;
+mod response_budget;
 mod route_list;
 mod routes;
 pub(crate) mod run_response;
@@ -45,7 +45,7 @@ pub(crate) use accept::{
 pub use allow::AllowRule;
 pub(crate) use error::{ApiError, ApiResult};
 pub(crate) use index::example;
-pub(crate) use openapi::{answer, refuse};
+pub(crate) use openapi::{refuse, response};
 pub(crate) use options::AgentPath;
 pub use options::HttpOptions;
 pub(crate) use route_list::RouteAccess;

@@ -13,13 +13,13 @@ pub struct HttpOptions {
     #[default(10 * 1024 * 1024)]
     pub max_body_bytes: usize,
     /// The bytes of the request bodies that all clients are sending, together. At least two bodies of the largest size
-    /// have room. Without authentication or with one API key a single caller may use all of it, otherwise half.
+    /// fit. Without authentication or with one API key a single caller may use all of it, otherwise half.
     #[default(128 * 1024 * 1024)]
     pub max_body_bytes_in_flight: usize,
-    /// The bytes of the answers with messages of threads that clients are being sent, together. At least two of the largest
-    /// threads have room, and with several principals one gets at most half.
+    /// The bytes of the responses with messages of threads that clients are being sent, together. At least two of the largest
+    /// threads fit, and with several principals one gets at most half.
     #[default(128 * 1024 * 1024)]
-    pub max_answer_bytes_in_flight: usize,
+    pub max_response_bytes_in_flight: usize,
     /// Maximum memory of the requests of all runs and imports and of the threads that runs read, in bytes.
     #[default(256 * 1024 * 1024)]
     pub max_run_memory_bytes: usize,

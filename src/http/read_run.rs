@@ -12,14 +12,14 @@ use crate::{
     agent::Forwarded,
     auth::Principal,
     protocol::{RunAgentInput, decode::count_values},
-    run::{AgentEntry, RequestSize, RunRequest, Slot},
+    run::{AgentEntry, RequestSize, RunPermit, RunRequest},
 };
 
 /// The parts of a request for a run that do not depend on its format.
 pub(crate) struct ReadRun {
     pub(crate) head: Parts,
     pub(crate) principal: Option<Principal>,
-    slot: Slot,
+    permit: RunPermit,
 }
 
 /// `None` is the default agent.
@@ -43,13 +43,13 @@ pub(crate) async fn read_run<T>(
     app.runs().check_limits(principal.as_ref())?;
     let body = read_body::read(app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
-    // A client that never sends its body holds no slot.
-    let mut slot = app.runs().reserve(principal.as_ref())?;
+    // A client that never sends its body holds no permit.
+    let mut permit = app.runs().reserve(principal.as_ref())?;
     let memory = app.runs().memory().request(principal.as_ref(), size).await?;
     let (decoded, open_values) = decode(&body)?;
     memory.decoded(open_values);
-    slot.memory = Some(memory);
-    Ok((ReadRun { head, principal, slot }, decoded))
+    permit.memory = Some(memory);
+    Ok((ReadRun { head, principal, permit }, decoded))
 }
 
 impl ReadRun {
@@ -61,9 +61,9 @@ impl ReadRun {
         input: RunAgentInput,
     ) -> Result<RunRequest, ApiError> {
         let forwarded = forwarded(app.options(), &self.head);
-        let Self { principal, slot, .. } = self;
+        let Self { principal, permit, .. } = self;
         match app.allows(&agent, principal.as_ref()) {
-            true => Ok(RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer: false }),
+            true => Ok(RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false }),
             false => Err(ApiError::agent_not_allowed(agent.name())),
         }
     }

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame};
 use tracing::Span;
 
-use super::{answer_room::AnswerRoom, follow::FollowedRun, sse_response::respond, state::App};
+use super::{follow::FollowedRun, response_budget::ResponsePermit, sse_response::respond, state::App};
 use crate::{
     agent::builtin::cuts_connection,
     protocol::{Event, encode::Encoder},
@@ -50,7 +50,7 @@ pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder
             FollowedRun {
                 threads,
                 before: Vec::new(),
-                room: AnswerRoom::NONE,
+                permit: ResponsePermit::NONE,
                 skip: 0,
                 after_first: snapshots,
                 follower,

@@ -24,7 +24,7 @@ use super::{
     run_response::respond_run,
     state::App,
 };
-use crate::http::openapi::{answer, refuse};
+use crate::http::openapi::{refuse, response};
 use crate::{
     base::text::shortened,
     protocol::{
@@ -41,7 +41,7 @@ use crate::{
     path = "/send-message",
     params(LastEventId),
     request_body = RunAgentInput,
-    responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
+    responses(response::EventResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
 )]
 pub(crate) async fn run_default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     run(&app, None, request).await
@@ -53,7 +53,7 @@ pub(crate) async fn run_default_agent(State(app): State<App>, request: Request) 
     path = "/agents/{agent}/send-message",
     params(LastEventId),
     request_body = RunAgentInput,
-    responses(answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
+    responses(response::EventResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
 )]
 pub(crate) async fn run_agent(
     State(app): State<App>,

@@ -8,17 +8,20 @@ use utoipa::ToSchema;
 use super::{
     ApiError, ApiResult,
     allow::is_allowed,
-    answer_room::{AnswerBudget, AnswerRoom},
     openapi::served::{LazyDocument, ServedDocument},
     options::HttpOptions,
+    response_budget::{ResponseBudget, ResponsePermit},
     route_list::RouteList,
     store_probe::StoreProbe,
 };
 use crate::{
-    auth::{Authenticator, Principal},
-    base::memory_budget::MemoryBudget,
+    auth::{Authenticator, Principal, owner_of},
+    base::{
+        memory_budget::MemoryBudget,
+        permits::{Permit, Permits},
+    },
     protocol::ThreadId,
-    run::{AgentEntry, OwnerLimit, OwnerPermit, Runs, owner_of},
+    run::{AgentEntry, Runs},
     threads::Threads,
 };
 
@@ -53,9 +56,9 @@ struct AppInner {
     options: HttpOptions,
     routes: RouteList,
     dependencies: Dependencies,
-    body_budget: MemoryBudget<Principal>,
-    answer_budget: AnswerBudget,
-    streams: Arc<OwnerLimit>,
+    body_budget: MemoryBudget,
+    response_budget: ResponseBudget,
+    streams: Arc<Permits>,
     store_probe: StoreProbe,
     document: LazyDocument,
 }
@@ -74,8 +77,8 @@ impl App {
         Self(Arc::new(AppInner {
             threads: Threads::of(&runs),
             body_budget: MemoryBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares),
-            answer_budget: AnswerBudget::new(options.max_answer_bytes_in_flight, max_thread_bytes, has_shares),
-            streams: runs.owner_limit(options.max_streams),
+            response_budget: ResponseBudget::new(options.max_response_bytes_in_flight, max_thread_bytes, has_shares),
+            streams: runs.shared_permits(options.max_streams),
             store_probe: StoreProbe::default(),
             runs,
             auth,
@@ -120,22 +123,26 @@ impl App {
         &self.0.dependencies
     }
 
-    pub(crate) fn body_budget(&self) -> &MemoryBudget<Principal> {
+    pub(crate) fn body_budget(&self) -> &MemoryBudget {
         &self.0.body_budget
     }
 
-    /// Waits until an answer with messages of a thread has room.
-    pub(crate) async fn answer_room(&self, owner: Option<&Principal>, thread: &ThreadId) -> ApiResult<AnswerRoom> {
+    /// Waits for the permit of a response with messages of a thread.
+    pub(crate) async fn response_permit(
+        &self,
+        owner: Option<&Principal>,
+        thread: &ThreadId,
+    ) -> ApiResult<ResponsePermit> {
         match self.threads() {
-            Some(threads) => self.0.answer_budget.room(threads, owner, thread).await,
-            None => Ok(AnswerRoom::NONE),
+            Some(threads) => self.0.response_budget.permit(threads, owner, thread).await,
+            None => Ok(ResponsePermit::NONE),
         }
     }
 
-    /// Takes the right to a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is
+    /// Takes a permit for a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is
     /// refused rather than an idle one closed: the server cannot know which of them a page still shows.
-    pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> ApiResult<OwnerPermit> {
-        self.0.streams.take(&owner_of(caller)).map_err(|_| ApiError::too_many_streams())
+    pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> ApiResult<Permit> {
+        self.0.streams.try_take(&owner_of(caller), 1).map_err(|_| ApiError::too_many_streams())
     }
 
     pub(crate) fn store_probe(&self) -> &StoreProbe {

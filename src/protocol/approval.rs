@@ -17,7 +17,7 @@ const REASON: &str = "reason";
 const YES_TEXTS: [&str; 7] = ["yes", "approve", "approved", "accepted", "是", "同意", "批准"];
 const NO_TEXTS: [&str; 5] = ["no", "reject", "rejected", "拒绝", "不"];
 
-/// A person's answer to a question for approval.
+/// A person's reply to a question for approval.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ApprovalDecision {
     /// A clear yes.
@@ -37,26 +37,26 @@ pub(crate) enum ApprovalDecision {
 }
 
 impl ApprovalDecision {
-    /// Reads an answer. `allows_edits` is `true` if the question offered to edit the arguments.
+    /// Reads a reply. `allows_edits` is `true` if the question offered to edit the arguments.
     pub(crate) fn of(entry: &ResumeEntry, allows_edits: bool) -> Self {
         if entry.status == ResumeStatus::Cancelled {
             return Self::Cancelled;
         }
-        let Some(Value::Object(answer)) = &entry.payload else { return Self::Unclear };
-        match (answer.get(APPROVED), answer.get(EDITED_ARGS)) {
+        let Some(Value::Object(reply)) = &entry.payload else { return Self::Unclear };
+        match (reply.get(APPROVED), reply.get(EDITED_ARGS)) {
             (Some(Value::Bool(true)), None | Some(Value::Null)) => Self::Approved { edited_args: None },
             (Some(Value::Bool(true)), Some(Value::Object(args))) if allows_edits => {
                 Self::Approved { edited_args: Some(args.clone()) }
             }
             (Some(Value::Bool(false)), _) => {
-                let reason = answer.get(REASON).and_then(Value::as_str).filter(|reason| !reason.trim().is_empty());
+                let reason = reply.get(REASON).and_then(Value::as_str).filter(|reason| !reason.trim().is_empty());
                 Self::Declined { reason: reason.map(str::to_owned) }
             }
             _ => Self::Unclear,
         }
     }
 
-    /// Reads an answer that is a text, without regard to case and punctuation around it: `yes`, `approve`, `approved`,
+    /// Reads a reply that is a text, without regard to case and punctuation around it: `yes`, `approve`, `approved`,
     /// `accepted`, `是`, `同意` and `批准` are a yes; `no`, `reject`, `rejected`, `拒绝` and `不` are a no.
     pub(crate) fn of_text(text: &str) -> Self {
         let text = text.trim_matches(|char: char| char.is_whitespace() || ".!,;'\"`。！，；“”‘’「」".contains(char));
@@ -70,7 +70,7 @@ impl ApprovalDecision {
         }
     }
 
-    /// Returns whether the answer is a yes.
+    /// Returns whether the reply is a yes.
     pub(crate) fn is_approved(&self) -> bool {
         matches!(self, Self::Approved { .. })
     }
@@ -91,8 +91,8 @@ impl ApprovalDecision {
     }
 }
 
-/// Returns the interrupts that have several different answers. Their answers are [unclear](ApprovalDecision::Unclear).
-pub(crate) fn contradictory_answers(entries: &[ResumeEntry]) -> HashSet<&InterruptId> {
+/// Returns the interrupts that have several different replies. Their replies are [unclear](ApprovalDecision::Unclear).
+pub(crate) fn contradictory_replies(entries: &[ResumeEntry]) -> HashSet<&InterruptId> {
     let (mut first, mut contradictory) = (HashMap::new(), HashSet::new());
     for entry in entries {
         if *first.entry(&entry.interrupt_id).or_insert(entry) != entry {
@@ -102,7 +102,7 @@ pub(crate) fn contradictory_answers(entries: &[ResumeEntry]) -> HashSet<&Interru
     contradictory
 }
 
-/// Returns the schema of an answer. With the schema of the arguments, the person can edit them and give a reason.
+/// Returns the schema of a reply. With the schema of the arguments, the person can edit them and give a reason.
 pub(crate) fn approval_schema(edited_args: Option<Value>) -> JsonObject {
     let mut properties = json!({ APPROVED: { "type": "boolean" } });
     if let Some(arguments) = edited_args {
@@ -126,7 +126,7 @@ pub(crate) fn allows_edits(schema: &JsonObject) -> bool {
     has_property(schema, EDITED_ARGS)
 }
 
-/// Returns whether an answer of this schema can have a reason.
+/// Returns whether a reply of this schema can have a reason.
 pub(crate) fn allows_reason(schema: &JsonObject) -> bool {
     has_property(schema, REASON) || schema.get("additionalProperties") != Some(&Value::Bool(false))
 }
@@ -220,7 +220,7 @@ mod tests {
         let entry =
             |id: &str, yes: bool| ResumeEntry { interrupt_id: id.into(), ..resolved(json!({ "approved": yes })) };
         let entries = [entry("a", true), entry("b", true), entry("a", true), entry("b", false), entry("c", true)];
-        assert_eq!(contradictory_answers(&entries), HashSet::from([&"b".into()]));
+        assert_eq!(contradictory_replies(&entries), HashSet::from([&"b".into()]));
     }
 
     #[test]

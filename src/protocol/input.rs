@@ -39,7 +39,7 @@ pub struct RunAgentInput {
     /// Data that the application passes to the agent, any JSON.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub forwarded_props: Option<Value>,
-    /// Answers to the interrupts that ended the previous run.
+    /// Replies to the interrupts that ended the previous run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resume: Vec<ResumeEntry>,
 }

@@ -1,4 +1,4 @@
-//! Interrupts, which end a run until they are answered, and the answers in the next run.
+//! Interrupts, which end a run until somebody replies, and the replies in the next run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, is_abs
 
 wire_struct! {
     own_new
-    /// A request for an answer that the run needs before it can continue.
+    /// A request for a reply that the run needs before it can continue.
     Interrupt {
         /// Unique within the run.
         id: InterruptId,
@@ -19,10 +19,10 @@ wire_struct! {
         message: String,
         /// The tool call to approve.
         tool_call_id: ToolCallId,
-        /// JSON Schema of the answer, from which a front end can build a form.
+        /// JSON Schema of the reply, from which a front end can build a form.
         #[schema(value_type = Option<Object>)]
         response_schema: JsonObject,
-        /// The time after which answers are refused; by convention ISO 8601.
+        /// The time after which replies are refused; by convention ISO 8601.
         #[schema(format = DateTime)]
         expires_at: String,
         /// Further data, open by key.
@@ -39,15 +39,15 @@ impl Interrupt {
     }
 }
 
-/// The answer to one interrupt, in the input of the next run.
+/// The reply to one interrupt, in the input of the next run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResumeEntry {
-    /// The answered interrupt.
+    /// The interrupt.
     pub interrupt_id: InterruptId,
-    /// Answered or abandoned.
+    /// Replied to or abandoned.
     pub status: ResumeStatus,
-    /// The answer, any JSON.
+    /// The reply, any JSON.
     #[serde(default, skip_serializing_if = "is_absent")]
     pub payload: Option<Value>,
     /// Further data, open by key.
@@ -59,7 +59,7 @@ pub struct ResumeEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ResumeStatus {
-    /// Answered by the payload.
+    /// The payload is the reply.
     Resolved,
     /// Abandoned.
     Cancelled,

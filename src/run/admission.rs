@@ -65,7 +65,7 @@ impl Runs {
         let (deadline, asked_at) = (Instant::now() + threads.options.queue_timeout, now());
         let [mut poll, longest] = POLL_BACKOFF;
         let (loaded, bytes) = threads.cache.take(&key).unzip();
-        if let (Some(memory), Some(bytes)) = (&request.slot.memory, bytes) {
+        if let (Some(memory), Some(bytes)) = (&request.permit.memory, bytes) {
             memory.thread(bytes).await?;
         }
         let anonymous = name_messages(&mut request.input.messages);
@@ -126,7 +126,7 @@ impl ThreadRuns {
         let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
         let Some(active) = active else { return Ok(None) };
         let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
-        let permit = self.followers.take(&key.owner).map_err(|_| StartError::TooManyFollowers)?;
+        let permit = self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
         tracing::info!(thread = ?key.id, run = ?active.run_id, "following the running run of this id");
         let follower = Follower::from_live_log(&self.store, key.clone(), active.run_id.clone(), log, Some(permit));
         Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
@@ -152,7 +152,7 @@ impl ThreadRuns {
         if !run.detached {
             return Err(StartError::RunIsRunning);
         }
-        let permit = self.followers.take(&key.owner).map_err(|_| StartError::TooManyFollowers)?;
+        let permit = self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
         let follower = Follower::from_stored_run(&self.store, key.clone(), run, 0, permit);
         Ok(StartedRun::Detached { follower, snapshots: Vec::new() })
     }
@@ -174,7 +174,7 @@ impl Admission {
     async fn begin(mut self: Box<Self>) -> Result<BeginAttempt, StartError> {
         loop {
             let Self { threads, key, request, anonymous, loaded, .. } = &*self;
-            let client = ClientInput { input: &request.input, anonymous, is_answer: request.is_answer };
+            let client = ClientInput { input: &request.input, anonymous, is_reply: request.is_reply };
             let plan = match Plan::make(&threads.store, key, loaded.as_ref(), client).await {
                 Ok(plan) => plan,
                 Err(PlanError::Store(error)) => return Err(error.into()),
@@ -183,7 +183,7 @@ impl Admission {
                     continue;
                 }
             };
-            let stored = request.slot.detached.is_some().then(|| stored_request(request, &plan));
+            let stored = request.permit.detached.is_some().then(|| stored_request(request, &plan));
             match self.begin_with(&plan, stored.as_deref()).await? {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
                     if replaced {
@@ -211,10 +211,10 @@ impl Admission {
         }
     }
 
-    /// Reads the thread, when there is room for it.
+    /// Reads the thread, when there is memory for it.
     async fn load(&mut self) -> Result<(), StartError> {
         self.loaded = None;
-        let memory = self.request.slot.memory.as_ref();
+        let memory = self.request.permit.memory.as_ref();
         if let Some(memory) = memory
             && let Some(size) = self.threads.size(&self.key).await?
         {
@@ -228,10 +228,10 @@ impl Admission {
     }
 
     async fn begin_with(&self, plan: &Plan, stored: Option<&str>) -> Result<BeginOutcome, StartError> {
-        let Self { threads, loaded, request: RunRequest { input, agent, slot, .. }, .. } = self;
+        let Self { threads, loaded, request: RunRequest { input, agent, permit, .. }, .. } = self;
         let branch = plan.branch_write(loaded.as_ref(), &input.messages);
         let (interrupts, answered) = match &plan.resume {
-            ResumeDecision::Proceed(answers) => (&[][..], answers.iter().map(|answer| &answer.interrupt_id).collect()),
+            ResumeDecision::Proceed(replies) => (&[][..], replies.iter().map(|reply| &reply.interrupt_id).collect()),
             _ => (&plan.open_interrupts[..], Vec::new()),
         };
         let title = branch.new.iter().find_map(|(message, _)| title_of(message));
@@ -240,7 +240,7 @@ impl Admission {
             key: &self.key,
             run_id: &input.run_id,
             agent: agent.name(),
-            detached: slot.detached.is_some(),
+            detached: permit.detached.is_some(),
             holder: &threads.holder,
             now,
             lease_until: threads.lease_until(now),

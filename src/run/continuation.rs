@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{
     agents::AgentEntry,
     drive::{clock::RunLimits, guard::RunClosing, progress::Drive as _},
-    limits::{memory::RequestSize, slot::Slot},
+    limits::{memory::RequestSize, run_permit::RunPermit},
     log::{LiveLog, live::to_line, log_replay::LogReplay, mark::LogMark},
     measured_store::MeasuredStore,
     persist::{detached, stored_request::StoredRequest, transcribed_run::TranscribedRun},
@@ -45,7 +45,7 @@ struct ContinuableRun {
     request_bytes: u64,
     principal: Option<Principal>,
     agent: AgentEntry,
-    slot: Slot,
+    permit: RunPermit,
 }
 
 /// Whether a lost run goes on.
@@ -90,7 +90,7 @@ impl Runs {
         recovered.map(|()| true)
     }
 
-    /// Takes memory and a slot for a lost run before its lease is taken. Does not wait for them, because the caller has the
+    /// Takes memory and a permit for a lost run before its lease is taken. Does not wait for them, because the caller has the
     /// leases of this server to renew.
     async fn continuable(&self, threads: &ThreadRuns, lost: &LostRun) -> Result<Continuable, StoreError> {
         let LostRun { key, run_id, lease } = lost;
@@ -118,13 +118,13 @@ impl Runs {
             let memory = self.memory().request(principal.as_ref(), size).await?;
             memory.unread_thread(thread).await.map(|()| memory)
         };
-        // Before the slot, which counts as one of the principal's runs of this minute.
+        // Before the permit, which counts as one of the principal's runs of this minute.
         let Some(Ok(memory)) = memory.now_or_never() else { return Ok(Continuable::NotNow) };
-        let Ok(mut slot) = self.reserve(principal.as_ref()) else { return Ok(Continuable::NotNow) };
-        slot.memory = Some(memory);
-        let Ok(permit) = threads.detached.take(&key.owner) else { return Ok(Continuable::NotNow) };
-        slot.detached = Some(permit);
-        Ok(Continuable::Yes(Box::new(ContinuableRun { record, request, request_bytes, principal, agent, slot })))
+        let Ok(mut permit) = self.reserve(principal.as_ref()) else { return Ok(Continuable::NotNow) };
+        permit.memory = Some(memory);
+        let Ok(detached) = threads.detached.try_take(&key.owner, 1) else { return Ok(Continuable::NotNow) };
+        permit.detached = Some(detached);
+        Ok(Continuable::Yes(Box::new(ContinuableRun { record, request, request_bytes, principal, agent, permit })))
     }
 
     /// Goes on with a run whose lease this process has taken, or closes it.
@@ -136,7 +136,7 @@ impl Runs {
         run: ContinuableRun,
     ) -> Result<(), StoreError> {
         let Some(thread) = threads.load(key).await? else { return Ok(()) };
-        if let Some(memory) = &run.slot.memory {
+        if let Some(memory) = &run.permit.memory {
             memory.read_thread(thread.memory_bytes());
         }
         let mut replay = LogReplay::read(&threads.store, key, &run.record, &thread).await?;
@@ -151,7 +151,7 @@ impl Runs {
         }
         replay.attempt += 1;
         replay.lost += u32::from(!replay.is_handed_over);
-        let ContinuableRun { record, request, request_bytes, principal, agent, slot } = run;
+        let ContinuableRun { record, request, request_bytes, principal, agent, permit } = run;
         let elapsed = Duration::from_millis(now().abs_diff(record.started_at));
         // Counted before the run goes on, because it may be the run that its servers are lost by.
         let batch = replay.take_back(key, &lease, &record, &request, cause);
@@ -172,7 +172,7 @@ impl Runs {
         let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
         let max = threads.options.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
-        let request = RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer: false };
+        let request = RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false };
         let mut run = self.create_run(request, limits, thread.branch.client_claims(), Some(journal));
         run.skip_start();
         let (span, control) = (run.span().clone(), run.control());

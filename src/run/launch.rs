@@ -35,7 +35,7 @@ impl Runs {
 
     /// The run ends as cancelled, without the agent.
     pub(super) fn launch_cancelled(&self, request: RunRequest) -> StartedRun {
-        request.slot.live.control.stop(Stop::Cancel);
+        request.permit.live.control.stop(Stop::Cancel);
         self.launch_unstored(request, HashSet::new())
     }
 
@@ -47,7 +47,7 @@ impl Runs {
         client_messages: HashSet<MessageId>,
         journal: Option<RunJournal>,
     ) -> Box<Run> {
-        let RunRequest { slot, agent, mut input, principal, forwarded, .. } = request;
+        let RunRequest { permit, agent, mut input, principal, forwarded, .. } = request;
         // Those of a thread from the time before the option was changed, or of another agent's snapshot.
         if !self.accept_instructions && input.messages.iter().any(Message::is_instruction) {
             input.messages = input.messages.iter().filter(|message| !message.is_instruction()).cloned().collect();
@@ -64,7 +64,7 @@ impl Runs {
         parts.observer = Some(RunObserver { metrics: self.metrics.clone(), recording });
         let cx = context_in_span(parts, &trace).with_journal(journal);
         // Boxed because it is large and moved several times before it is polled.
-        Box::new(Run::new(agent.agent, input, cx, limits, self.begin_drawing, self.taps.clone(), Some(slot)))
+        Box::new(Run::new(agent.agent, input, cx, limits, self.begin_drawing, self.taps.clone(), Some(permit)))
     }
 }
 
@@ -104,10 +104,10 @@ impl Admission {
         request.apply_resume(resume, &mut interrupts);
 
         let run_id = request.input.run_id.clone();
-        let is_detached = request.slot.detached.is_some();
+        let is_detached = request.permit.detached.is_some();
         let log = is_detached.then(|| Arc::new(LiveLog::new(lease.clone(), request_bytes, options.max_run_bytes)));
         let number = lease.thread;
-        let active = ActiveRun::new(run_id.clone(), lease, request.slot.live.control.clone(), log.clone());
+        let active = ActiveRun::new(run_id.clone(), lease, request.permit.live.control.clone(), log.clone());
         let held = HeldLease::new(threads.clone(), key.clone(), turn, active);
         // A cancel request or a superseding run may have come before the run was active.
         let is_superseded = options.concurrent_runs == ConcurrentRuns::Supersede && threads.queue.has_waiting(&key);

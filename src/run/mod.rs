@@ -37,14 +37,13 @@ pub(crate) use self::{
     },
     limits::{
         memory::{RequestSize, RunMemoryBudget},
-        owner_limit::{OwnerLimit, OwnerPermit},
-        slot::Slot,
+        run_permit::RunPermit,
         start_error::StartError,
     },
     log::{FollowError, Follower},
     request::{RunRequest, StartedRun},
     runs::{Runs, RunsBuilder},
-    turn::thread_runs::{ThreadData, ThreadRuns, owner_of},
+    turn::thread_runs::{ThreadData, ThreadRuns},
 };
 pub use self::{
     drive::{clock::RunLimits, driver::Run, guard::Guard, transcript::Transcript},

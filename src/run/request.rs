@@ -1,7 +1,7 @@
 //! The argument and the result of [`Runs::start`](crate::run::runs::Runs::start).
 
 use super::{
-    agents::AgentEntry, drive::driver::Run, limits::slot::Slot, log::Follower, options::OnDisconnect,
+    agents::AgentEntry, drive::driver::Run, limits::run_permit::RunPermit, log::Follower, options::OnDisconnect,
     persist::stored_run::StoredRun,
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 /// A request to start a run.
 pub(crate) struct RunRequest {
     /// The right to start a run, from [`Runs::reserve`](crate::run::runs::Runs::reserve).
-    pub slot: Slot,
+    pub permit: RunPermit,
     /// The agent to run.
     pub agent: AgentEntry,
     /// The client's input. An empty message id counts as a missing one.
@@ -23,9 +23,9 @@ pub(crate) struct RunRequest {
     pub forwarded: Forwarded,
     /// The endpoint's default for a client that leaves, below request and agent; `None` uses the server's default.
     pub on_disconnect: Option<OnDisconnect>,
-    /// Whether the request answers interrupts, also if nothing in it decides them and `input.resume` is empty. If none is
+    /// Whether the request replies to interrupts, also if nothing in it decides them and `input.resume` is empty. If none is
     /// open any more, the agent is not called.
-    pub is_answer: bool,
+    pub is_reply: bool,
 }
 
 /// A run that was started.
@@ -46,9 +46,9 @@ pub(crate) enum StartedRun {
 #[cfg(test)]
 impl RunRequest {
     /// Creates a request without a principal and headers.
-    pub(crate) fn new(slot: Slot, agent: AgentEntry, input: RunAgentInput) -> Self {
+    pub(crate) fn new(permit: RunPermit, agent: AgentEntry, input: RunAgentInput) -> Self {
         let forwarded = Forwarded::default();
-        Self { slot, agent, input, principal: None, forwarded, on_disconnect: None, is_answer: false }
+        Self { permit, agent, input, principal: None, forwarded, on_disconnect: None, is_reply: false }
     }
 }
 
@@ -74,9 +74,9 @@ mod tests {
         store::MemoryStore,
     };
 
-    /// As when two answers to one interrupt come at the same time, of which the second decides nothing.
+    /// As when two replies to one interrupt come at the same time, of which the second decides nothing.
     #[tokio::test]
-    async fn an_answer_without_an_open_interrupt_does_not_call_the_agent() {
+    async fn a_reply_without_an_open_interrupt_does_not_call_the_agent() {
         let calls = Arc::new(AtomicUsize::new(0));
         let counter = calls.clone();
         let agent = move |_: RunAgentInput, _: RunContext| {
@@ -87,10 +87,10 @@ mod tests {
         let store = Arc::new(MemoryStore::new());
         let runs = Runs::builder().agent("a", Arc::new(agent)).stored(store, ThreadOptions::default());
         let list = vec![Message::user("u", "Hi")];
-        for (messages, is_answer) in [(list.clone(), false), (list, true), (vec![], true)] {
+        for (messages, is_reply) in [(list.clone(), false), (list, true), (vec![], true)] {
             let input = RunAgentInput::new("t", RunId::random(), messages);
             let request = RunRequest::new(runs.reserve(None).unwrap(), runs.agent(None).unwrap(), input);
-            let started = runs.start(RunRequest { is_answer, ..request }).await.unwrap();
+            let started = runs.start(RunRequest { is_reply, ..request }).await.unwrap();
             let StartedRun::Stored(mut run) = started else { panic!("the run is not stored") };
             let mut sink: Vec<Event> = Vec::new();
             while poll_fn(|cx| run.poll_progress(cx, &mut sink)).await != Progress::Ended {}

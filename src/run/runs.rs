@@ -20,17 +20,18 @@ use super::{
     },
     limits::{
         memory::RunMemoryBudget,
-        owner_limit::{LimitReached, OwnerLimit},
         quota::{PrincipalLimits, RunRate},
-        slot::Slot,
+        run_permit::RunPermit,
         start_error::StartError,
     },
     measured_store::MeasuredStore,
     options::ThreadOptions,
-    turn::thread_runs::{ThreadRuns, owner_of},
+    turn::thread_runs::ThreadRuns,
 };
 use crate::{
     agent::{Agent, BeginDrawing, Principal},
+    auth::owner_of,
+    base::permits::{LimitReached, Permits},
     observe::{metrics::Metrics, recordings::RecordingWriter},
     store::Store,
 };
@@ -47,7 +48,7 @@ pub(crate) struct Runs {
     pub(super) limits: RunLimits,
     /// Whether no new runs are admitted.
     is_closed: AtomicBool,
-    slots: Arc<OwnerLimit>,
+    permits: Arc<Permits>,
     rate: RunRate,
     principal_limits: PrincipalLimits,
     memory: Arc<RunMemoryBudget>,
@@ -120,7 +121,7 @@ impl RunsBuilder {
             agents: self.agents,
             limits: self.limits,
             is_closed: AtomicBool::new(false),
-            slots: OwnerLimit::new(self.max_concurrent, share),
+            permits: Permits::new(self.max_concurrent, share),
             rate: RunRate::new(self.principal_limits.per_minute),
             principal_limits: self.principal_limits,
             memory: Arc::new(self.memory),
@@ -191,9 +192,9 @@ impl Runs {
         &self.memory
     }
 
-    /// Creates a limit of `max` in all, of which a principal has at most its `share_percent`.
-    pub(crate) fn owner_limit(&self, max: usize) -> Arc<OwnerLimit> {
-        OwnerLimit::new(max, self.principal_limits.share_of(max))
+    /// Creates `max` permits, of which a principal has at most its `share_percent`.
+    pub(crate) fn shared_permits(&self, max: usize) -> Arc<Permits> {
+        Permits::new(max, self.principal_limits.share_of(max))
     }
 
     /// Returns whether new runs are admitted.
@@ -215,23 +216,23 @@ impl Runs {
         if !self.is_ready() {
             return Err(StartError::ShuttingDown);
         }
-        self.slots.check(&owner_of(principal)).map_err(too_many_runs)?;
+        self.permits.check(&owner_of(principal)).map_err(too_many_runs)?;
         self.rate.check(principal)
     }
 
-    /// Takes the right to one run, which counts against the limits of the server and of the principal.
+    /// Takes a permit for one run, which counts against the limits of the server and of the principal.
     ///
     /// # Errors
     /// [`StartError::ShuttingDown`], [`StartError::TooManyRuns`], [`StartError::TooManyRunsOfPrincipal`] or
     /// [`StartError::TooManyRunsPerMinute`].
-    pub(crate) fn reserve(&self, principal: Option<&Principal>) -> Result<Slot, StartError> {
+    pub(crate) fn reserve(&self, principal: Option<&Principal>) -> Result<RunPermit, StartError> {
         if !self.is_ready() {
             return Err(StartError::ShuttingDown);
         }
-        let permit = self.slots.take(&owner_of(principal)).map_err(too_many_runs)?;
+        let concurrent = self.permits.try_take(&owner_of(principal), 1).map_err(too_many_runs)?;
         // Last, so that a run which another limit refuses is not one of this minute.
         self.rate.count(principal)?;
-        Ok(Slot { permit, detached: None, live: self.live.register(), memory: None })
+        Ok(RunPermit { concurrent, detached: None, live: self.live.register(), memory: None })
     }
 
     /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.
@@ -284,10 +285,10 @@ mod tests {
         let (ada, bob) = (Principal::new("key", "ada"), Principal::new("key", "bob"));
         for (max_concurrent, share) in [(5, 2), (4, 2), (1, 1)] {
             let runs = RunsBuilder { max_concurrent, ..Default::default() }.stateless();
-            let slots: Vec<_> = (0..share).map(|_| runs.reserve(Some(&ada)).unwrap()).collect();
+            let permits: Vec<_> = (0..share).map(|_| runs.reserve(Some(&ada)).unwrap()).collect();
             assert!(max_concurrent == 1 || is_full(&runs, &ada));
             assert_eq!(runs.reserve(Some(&bob)).is_ok(), max_concurrent > 1);
-            drop(slots);
+            drop(permits);
             assert!(runs.check_limits(Some(&ada)).is_ok() && runs.reserve(Some(&ada)).is_ok());
         }
     }
@@ -333,11 +334,11 @@ mod tests {
     async fn a_run_that_is_being_started_is_stopped_at_shutdown_and_waited_for() {
         let runs = Runs::builder().stateless();
         let begin = Instant::now();
-        let slot = runs.reserve(None).unwrap();
+        let permit = runs.reserve(None).unwrap();
         let start = async {
             sleep(STOPPED_RUN_TIMEOUT / 2).await;
-            assert_eq!(slot.live.control.requested(), Some(Stop::Shutdown));
-            drop(slot);
+            assert_eq!(permit.live.control.requested(), Some(Stop::Shutdown));
+            drop(permit);
         };
         tokio::join!(runs.drain(Duration::ZERO), start);
         assert_eq!(begin.elapsed(), STOPPED_RUN_TIMEOUT / 2);

@@ -10,17 +10,16 @@ use super::{
         branch::is_claim,
         ids::{LongId, check_id, check_message_ids},
     },
-    limits::{
-        owner_limit::{LimitReached, OwnerPermit},
-        start_error::StartError,
-    },
+    limits::start_error::StartError,
     options::OnDisconnect,
     request::{RunRequest, StartedRun},
     runs::Runs,
-    turn::thread_runs::{ThreadRuns, owner_of},
+    turn::thread_runs::ThreadRuns,
 };
 use crate::{
     agent::{AppRequest, Principal, RunContext},
+    auth::owner_of,
+    base::permits::{LimitReached, Permit},
     protocol::{Message, RunAgentInput},
 };
 
@@ -28,7 +27,7 @@ impl Runs {
     /// Starts a run, on the stored conversation of its thread if the server stores threads.
     ///
     /// On a stored thread the run waits for its turn, and the client's messages are stored before the agent runs. A request
-    /// with the id of a running detached run follows that run. A request of an MCP app is answered beside the thread.
+    /// with the id of a running detached run follows that run. A request of an MCP app gets its response beside the thread.
     ///
     /// # Errors
     /// A [`StartError`], if no run was started and nothing was stored.
@@ -48,7 +47,7 @@ impl Runs {
         let Some(threads) = &self.threads else { return Ok(self.launch_unstored(request, HashSet::new())) };
         self.start_tasks();
         if on_disconnect == OnDisconnect::Continue {
-            request.slot.detached = Some(threads.detached_permit(request.principal.as_ref())?);
+            request.permit.detached = Some(threads.detached_permit(request.principal.as_ref())?);
         }
         let key = threads.key(request.principal.as_ref(), &request.input.thread_id);
         if let Some(followed) = threads.follow_running(&key, &request.input.run_id)? {
@@ -63,7 +62,7 @@ impl Runs {
 
     /// Starts a run that is not stored, also on a server that stores threads. It ends with its response.
     ///
-    /// No run of this server has made the calls and the interrupts in its input: the calls are not run, and answers to
+    /// No run of this server has made the calls and the interrupts in its input: the calls are not run, and replies to
     /// interrupts are ignored.
     ///
     /// # Errors
@@ -110,13 +109,13 @@ impl RunRequest {
     fn leave_to_app(&mut self) {
         (self.input.messages, self.input.resume) = Default::default();
         let agent = self.agent.agent.clone();
-        self.agent.agent = Arc::new(move |input: RunAgentInput, cx: RunContext| agent.answer_app(input, cx));
+        self.agent.agent = Arc::new(move |input: RunAgentInput, cx: RunContext| agent.respond_to_app(input, cx));
     }
 }
 
 impl ThreadRuns {
-    fn detached_permit(&self, principal: Option<&Principal>) -> Result<OwnerPermit, StartError> {
-        self.detached.take(&owner_of(principal)).map_err(|reached| match reached {
+    fn detached_permit(&self, principal: Option<&Principal>) -> Result<Permit, StartError> {
+        self.detached.try_take(&owner_of(principal), 1).map_err(|reached| match reached {
             LimitReached::OfServer => StartError::TooManyDetachedRuns,
             LimitReached::OfOwner => StartError::TooManyDetachedRunsOfPrincipal,
         })

@@ -70,7 +70,7 @@ pub enum OpenError {
         /// The error in it.
         why: String,
     },
-    /// Postgres does not answer, or not in time.
+    /// Postgres does not respond, or not in time.
     #[error("Postgres at {place} cannot be reached: {why}")]
     Unreachable {
         /// Host, port and database.

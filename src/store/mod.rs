@@ -9,7 +9,6 @@
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod columns;
-mod content;
 #[cfg(feature = "testing")]
 pub mod contract;
 mod error;
@@ -20,7 +19,7 @@ mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod read_places;
+mod read_permits;
 mod retention;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod rows;
@@ -30,6 +29,7 @@ mod signals;
 mod sqlite;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod text;
+mod thread_content;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod words;
 mod write;
@@ -38,7 +38,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use content::{CopiedMessage, CopiedRun, ThreadContent};
 pub(crate) use error::StoreResult;
 pub use error::{OpenError, StoreError};
 pub(crate) use json_len::json_len;
@@ -55,6 +54,7 @@ pub use retention::{Retention, SweepResult};
 pub use signals::{Signals, Topic, TopicWatch};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
+pub use thread_content::{CopiedMessage, CopiedRun, ThreadContent};
 pub use write::{BeginOutcome, BranchWrite, EventBatch, FinishedRun, HeadUpdate, NewRun, RunEnd, ThreadUpdate};
 
 use crate::protocol::{MessageId, RunId};
@@ -139,7 +139,7 @@ pub trait Store: Send + Sync + 'static {
     /// Creates a thread with its content. Writes nothing and returns `false` if the owner has a thread with this id.
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool>;
 
-    /// Reads a run of a thread. `owner` is the owner of the thread, here and below: all reads share a few places, and a read
+    /// Reads a run of a thread. `owner` is the owner of the thread, here and below: all reads share a few permits, and a read
     /// waits only for those of its own owner.
     async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>>;
 

@@ -31,7 +31,7 @@ pub struct ThreadKey {
 
 impl ThreadKey {
     /// The owner of threads on a server without authentication. A principal's id has a colon, so none is equal to it.
-    pub const ANONYMOUS: &str = "none";
+    pub const ANONYMOUS: &str = crate::base::permits::ANONYMOUS;
 }
 
 /// The right of a process to write for a running run.

@@ -159,19 +159,19 @@ pub(super) fn copied_run(row: &impl DbRow) -> StoreResult<(CopiedRun, Option<i64
 }
 
 impl EventPage {
-    /// Appends the events of a batch that the page does not have yet, and subtracts their bytes from `room`. A batch may
-    /// repeat events of the batch before it. Returns whether there is room for more events; the first one always fits.
-    pub(super) fn extend(&mut self, row: &impl DbRow, room: &mut usize) -> StoreResult<bool> {
+    /// Appends the events of a batch that the page does not have yet, and subtracts their bytes from `space`. A batch may
+    /// repeat events of the batch before it. Returns whether there is space for more events; the first one always fits.
+    pub(super) fn extend(&mut self, row: &impl DbRow, space: &mut usize) -> StoreResult<bool> {
         // Events are not lost with a damaged list of times.
         let times = text(row, "times")?.split(' ').map(|time| time.parse().unwrap_or(0)).chain(iter::repeat(0));
         for (number, (event, time)) in (count(row, "first")?..).zip(text(row, "body")?.split('\n').zip(times)) {
             if number < self.first + self.events.len() as u64 {
                 continue;
             }
-            if event.len() > *room && !self.events.is_empty() {
+            if event.len() > *space && !self.events.is_empty() {
                 return Ok(false);
             }
-            *room = room.saturating_sub(event.len());
+            *space = space.saturating_sub(event.len());
             self.events.push(event.to_owned());
             self.times.push(time);
         }

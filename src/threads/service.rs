@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::ThreadError;
 use crate::{
     agent::Principal,
+    auth::owner_of,
     protocol::RunId,
-    run::{Runs, ThreadEvents, ThreadRuns, owner_of},
+    run::{Runs, ThreadEvents, ThreadRuns},
     store::{RunRecord, StoreError, Thread, ThreadKey, ThreadParts, ThreadView},
 };
 

@@ -144,7 +144,7 @@ impl Threads {
     }
 
     pub(crate) fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Result<Follower, ThreadError> {
-        let permit = self.runs.followers.take(&key.owner).map_err(|_| ThreadError::TooManyFollowers)?;
+        let permit = self.runs.followers.try_take(&key.owner, 1).map_err(|_| ThreadError::TooManyFollowers)?;
         let here = self.runs.queue.active(key).filter(|active| active.lease.run == run.number);
         let live = here.and_then(|active| active.log.clone());
         Ok(Follower::from_stored_run(&self.runs.store, key.clone(), run, after, permit).with_live(live))

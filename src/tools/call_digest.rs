@@ -1,7 +1,7 @@
-//! A digest of a tool call, which binds a person's answer to the call that the person was shown.
+//! A digest of a tool call, which binds a person's reply to the call that the person was shown.
 //!
 //! The id of each interrupt has the digest of its call. A call with the same id and another name or other arguments,
-//! such as one that a client added to the conversation, has another digest and does not get the answer.
+//! such as one that a client added to the conversation, has another digest and does not get the reply.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;

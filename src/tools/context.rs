@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::{
     call_digest::digest,
     error::ToolError,
-    question::{CallAnswers, PersonsAnswer, Question},
+    question::{CallReplies, PersonsReply, Question},
     session::ToolSession,
 };
 use crate::{
@@ -32,7 +32,7 @@ struct CallParts {
     call_id: ToolCallId,
     tool: String,
     session: ToolSession,
-    answers: CallAnswers,
+    replies: CallReplies,
     /// `None` for a call that is not traced apart from its run.
     trace: Option<TraceScope>,
     questions: Mutex<OpenQuestions>,
@@ -51,16 +51,16 @@ impl ToolContext {
     /// [`take_events`](Self::take_events).
     pub fn new(run: RunContext, state: Value, call_id: impl Into<ToolCallId>, tool: impl Into<String>) -> Self {
         let call_id = call_id.into();
-        let answers = CallAnswers::of_unknown_call(call_id.as_str());
-        Self::of_call(ToolSession::new(run, state), call_id, tool.into(), answers)
+        let replies = CallReplies::of_unknown_call(call_id.as_str());
+        Self::of_call(ToolSession::new(run, state), call_id, tool.into(), replies)
     }
 
-    pub(crate) fn of_call(session: ToolSession, call_id: ToolCallId, tool: String, answers: CallAnswers) -> Self {
+    pub(crate) fn of_call(session: ToolSession, call_id: ToolCallId, tool: String, replies: CallReplies) -> Self {
         Self(Arc::new(CallParts {
             call_id,
             tool,
             session,
-            answers,
+            replies,
             trace: None,
             questions: Mutex::default(),
             after_result: Mutex::default(),
@@ -223,36 +223,36 @@ impl ToolContext {
         self.0.progressed.notified().await;
     }
 
-    /// Asks a person, and returns the answer.
+    /// Asks a person, and returns the reply.
     ///
-    /// Without an answer yet this is an error, which the tool passes on with `?`: the run ends with an interrupt, and
+    /// Without a reply yet this is an error, which the tool passes on with `?`: the run ends with an interrupt, and
     /// the next run calls the tool again. **What stands before `ask` runs again**, so side effects belong after it.
     /// Questions are told apart by their [key](Question::key), or else by their order.
     ///
     /// # Errors
-    /// While there is no answer, and if the person declined to answer: then the model is told so.
+    /// While there is no reply, and if the person declined to reply: then the model is told so.
     pub async fn ask(&self, question: impl Into<Question>) -> Result<Value, ToolError> {
         let question = question.into();
         let text = question.text().to_owned();
-        match self.answer_to(question)? {
+        match self.reply_to(question)? {
             Some(value) => Ok(value),
             None => Err(ToolError::new(format!("the user declined to answer the question {text:?}"))),
         }
     }
 
-    /// Returns the answer to a question; `None` if the person declined to answer. Without an answer yet this is an
+    /// Returns the reply to a question; `None` if the person declined to reply. Without a reply yet this is an
     /// error, as for [`ask`](Self::ask).
-    pub(super) fn answer_to(&self, question: Question) -> Result<Option<Value>, ToolError> {
+    pub(super) fn reply_to(&self, question: Question) -> Result<Option<Value>, ToolError> {
         let mut questions = self.0.questions.lock();
         let key = question.key.clone().unwrap_or_else(|| {
             questions.unnamed += 1;
             questions.unnamed.to_string()
         });
-        match self.0.answers.get(&key) {
-            Some(PersonsAnswer::Resolved(value)) => Ok(Some(value.clone())),
-            Some(PersonsAnswer::Cancelled) => Ok(None),
+        match self.0.replies.get(&key) {
+            Some(PersonsReply::Resolved(value)) => Ok(Some(value.clone())),
+            Some(PersonsReply::Cancelled) => Ok(None),
             None => {
-                let interrupt = self.0.answers.interrupt(&key, question, self.call_id())?;
+                let interrupt = self.0.replies.interrupt(&key, question, self.call_id())?;
                 if questions.open.iter().all(|open| open.id != interrupt.id) {
                     questions.open.push(interrupt);
                 }
@@ -264,13 +264,13 @@ impl ToolContext {
     /// Asks a person for a value of a type, whose schema front ends get.
     ///
     /// # Errors
-    /// Like [`ask`](Self::ask), and if the answer is not of the type.
+    /// Like [`ask`](Self::ask), and if the reply is not of the type.
     pub async fn ask_for<T: DeserializeOwned + JsonSchema>(
         &self,
         question: impl Into<Question>,
     ) -> Result<T, ToolError> {
-        let answer = self.ask(question.into().expecting::<T>()).await?;
-        serde_json::from_value(answer)
+        let reply = self.ask(question.into().expecting::<T>()).await?;
+        serde_json::from_value(reply)
             .map_err(|error| ToolError::new(format!("the user's answer does not fit the question: {error}")))
     }
 
@@ -279,7 +279,7 @@ impl ToolContext {
         self.0.session.take_events()
     }
 
-    /// Takes the questions that have no answer yet: the interrupts to end the run with when the call fails with an
+    /// Takes the questions that have no reply yet: the interrupts to end the run with when the call fails with an
     /// error for which [`ToolError::is_question`] is true.
     pub fn take_questions(&self) -> Vec<Interrupt> {
         std::mem::take(&mut self.0.questions.lock().open)

@@ -36,7 +36,7 @@ impl ToolError {
         &self.message
     }
 
-    /// Returns `true` if the call has not failed but waits for a person's answer.
+    /// Returns `true` if the call has not failed but waits for a person's reply.
     pub fn is_question(&self) -> bool {
         self.is_question
     }

@@ -42,6 +42,6 @@ pub use self::{
 pub(crate) use self::{
     call_digest::call_digest,
     caller_headers::{CallerHeader, CallerValue},
-    question::{CallAnswers, PersonsAnswer},
+    question::{CallReplies, PersonsReply},
     session::{ToolEvents, ToolSession},
 };

@@ -1,9 +1,9 @@
-//! Questions that a tool asks a person, and the answers.
+//! Questions that a tool asks a person, and the replies.
 //!
 //! A question is an interrupt: it ends the run, and the next run calls the tool again with the same arguments. A call
-//! that asks several questions one after another needs the earlier answers each time. They are carried by the id of
+//! that asks several questions one after another needs the earlier replies each time. They are carried by the id of
 //! the later interrupt, which every client returns, so that it makes no difference whether the server stores threads.
-//! An id is `question:KEY:DIGEST:CALL`, or `question:KEY~CARRIED:DIGEST:CALL` with the base64 of a [`CallAnswers`]. The
+//! An id is `question:KEY:DIGEST:CALL`, or `question:KEY~CARRIED:DIGEST:CALL` with the base64 of a [`CallReplies`]. The
 //! digest is that of the call ([`call_digest`]).
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
@@ -47,7 +47,7 @@ impl Question {
         self
     }
 
-    /// Sets a JSON Schema that the answer has to fit, and that front ends can show as a form. Ignored if not an object.
+    /// Sets a JSON Schema that the reply has to fit, and that front ends can show as a form. Ignored if not an object.
     pub fn response_schema(mut self, schema: Value) -> Self {
         if let Value::Object(schema) = schema {
             self.interrupt.response_schema = Some(schema);
@@ -55,7 +55,7 @@ impl Question {
         self
     }
 
-    /// Sets the time until which the question can be answered, in ISO 8601.
+    /// Sets the time until which the question can be replied to, in ISO 8601.
     pub fn expires_at(mut self, time: impl Into<String>) -> Self {
         self.interrupt.expires_at = Some(time.into());
         self
@@ -93,13 +93,13 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// The answers to a call's questions so far, and the arguments of its approval if a person edited them.
+/// The replies to a call's questions so far, and the arguments of its approval if a person edited them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CallAnswers {
+pub(crate) struct CallReplies {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) edited: Option<JsonObject>,
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    answers: IndexMap<String, PersonsAnswer>,
+    replies: IndexMap<String, PersonsReply>,
     /// The digest and the id of the call, as the ids of its questions end.
     #[serde(skip)]
     call: String,
@@ -107,15 +107,15 @@ pub(crate) struct CallAnswers {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum PersonsAnswer {
+pub(crate) enum PersonsReply {
     Resolved(Value),
     Cancelled,
 }
 
-impl CallAnswers {
+impl CallReplies {
     /// A call whose tool has not asked anything yet.
     pub(crate) fn none(call: &ToolCall, edited: Option<JsonObject>) -> Self {
-        Self { edited, answers: IndexMap::new(), call: bound_call(call) }
+        Self { edited, replies: IndexMap::new(), call: bound_call(call) }
     }
 
     /// A call without known arguments, as in tests of tools.
@@ -123,7 +123,7 @@ impl CallAnswers {
         Self { call: format!(":{call}"), ..Self::default() }
     }
 
-    /// Reads the answers to a call's questions from a request; `None` if none of the entries answers one.
+    /// Reads the replies to a call's questions from a request; `None` if none of the entries is one.
     pub(crate) fn read(call: &ToolCall, entries: &[ResumeEntry]) -> Option<Self> {
         let bound = bound_call(call);
         let mut read: Option<Self> = None;
@@ -131,34 +131,34 @@ impl CallAnswers {
             let Some((key, carried)) = parse_id(&entry.interrupt_id, &bound) else { continue };
             let all = read.get_or_insert_with(|| Self { call: bound.clone(), ..Self::default() });
             all.edited = all.edited.take().or(carried.edited);
-            all.answers.extend(carried.answers);
-            let answer = match entry.status {
-                ResumeStatus::Resolved => PersonsAnswer::Resolved(entry.payload.clone().unwrap_or_default()),
-                ResumeStatus::Cancelled => PersonsAnswer::Cancelled,
+            all.replies.extend(carried.replies);
+            let reply = match entry.status {
+                ResumeStatus::Resolved => PersonsReply::Resolved(entry.payload.clone().unwrap_or_default()),
+                ResumeStatus::Cancelled => PersonsReply::Cancelled,
             };
-            all.answers.insert(key, answer);
+            all.replies.insert(key, reply);
         }
         read
     }
 
-    /// Returns the entries that answer a call's questions.
+    /// Returns the entries that reply to a call's questions.
     pub(crate) fn entries<'e>(call: &ToolCall, entries: &'e [ResumeEntry]) -> Vec<&'e ResumeEntry> {
         let bound = bound_call(call);
         entries.iter().filter(|entry| parse_id(&entry.interrupt_id, &bound).is_some()).collect()
     }
 
-    pub(crate) fn take(&mut self, key: &str) -> Option<PersonsAnswer> {
-        self.answers.shift_remove(key)
+    pub(crate) fn take(&mut self, key: &str) -> Option<PersonsReply> {
+        self.replies.shift_remove(key)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&PersonsAnswer> {
-        self.answers.get(key)
+    pub(super) fn get(&self, key: &str) -> Option<&PersonsReply> {
+        self.replies.get(key)
     }
 
-    /// Fails if the earlier answers are longer than [`MAX_CARRIED_BYTES`].
+    /// Fails if the earlier replies are longer than [`MAX_CARRIED_BYTES`].
     pub(crate) fn interrupt(&self, key: &str, question: Question, call: &ToolCallId) -> Result<Interrupt, ToolError> {
         let (key, bound) = (utf8_percent_encode(key, NON_ALPHANUMERIC), &self.call);
-        let id: InterruptId = if self.edited.is_none() && self.answers.is_empty() {
+        let id: InterruptId = if self.edited.is_none() && self.replies.is_empty() {
             format!("{ID_PREFIX}{key}:{bound}").into()
         } else {
             let carried = serde_json::to_vec(self)?;
@@ -176,14 +176,14 @@ fn bound_call(call: &ToolCall) -> String {
     format!("{}:{}", call_digest(call), call.id)
 }
 
-fn parse_id(id: &InterruptId, bound: &str) -> Option<(String, CallAnswers)> {
+fn parse_id(id: &InterruptId, bound: &str) -> Option<(String, CallReplies)> {
     let (token, of_call) = id.strip_prefix(ID_PREFIX)?.split_once(':')?;
     if of_call != bound {
         return None;
     }
     let (key, carried) = match token.split_once('~') {
         Some((key, carried)) => (key, serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(carried).ok()?).ok()?),
-        None => (token, CallAnswers::default()),
+        None => (token, CallReplies::default()),
     };
     Some((percent_decode_str(key).decode_utf8().ok()?.into_owned(), carried))
 }
@@ -202,14 +202,14 @@ mod tests {
     #[test]
     fn a_later_question_carries_the_earlier_answers() {
         let call = ToolCall::new("c:1~x", "order", "{}");
-        let first = CallAnswers::none(&call, None).interrupt("1", "Size?".into(), &call.id).unwrap();
+        let first = CallReplies::none(&call, None).interrupt("1", "Size?".into(), &call.id).unwrap();
         assert_eq!(first.id.as_str(), format!("question:1:{}:c:1~x", call_digest(&call)));
-        let known = CallAnswers::read(&call, &[resolved(&first.id, json!("L"))]).unwrap();
+        let known = CallReplies::read(&call, &[resolved(&first.id, json!("L"))]).unwrap();
         let second = known.interrupt("a:b~ü", "Colour?".into(), &call.id).unwrap();
         let cancelled = ResumeEntry { status: ResumeStatus::Cancelled, ..resolved(&second.id, json!(1)) };
-        let known = CallAnswers::read(&call, &[cancelled]).unwrap();
-        assert_eq!(known.get("1"), Some(&PersonsAnswer::Resolved(json!("L"))));
-        assert_eq!(known.get("a:b~ü"), Some(&PersonsAnswer::Cancelled));
+        let known = CallReplies::read(&call, &[cancelled]).unwrap();
+        assert_eq!(known.get("1"), Some(&PersonsReply::Resolved(json!("L"))));
+        assert_eq!(known.get("a:b~ü"), Some(&PersonsReply::Cancelled));
     }
 
     #[test]
@@ -219,18 +219,18 @@ mod tests {
         let other = call_digest(&ToolCall::new("c", "order", r#"{"n":2}"#));
         for id in ["1:D:d", "1~!:D:c", "1", "1:c", "%ff:D:c", "1:D:c:c", "1:O:c", "1::c"] {
             let id = format!("question:{}", id.replace('D', &digest).replace('O', &other));
-            assert_eq!(CallAnswers::read(&call, &[resolved(&id.as_str().into(), json!(1))]), None, "{id}");
+            assert_eq!(CallReplies::read(&call, &[resolved(&id.as_str().into(), json!(1))]), None, "{id}");
         }
         let id = format!("question:1:{digest}:c");
-        assert!(CallAnswers::read(&call, &[resolved(&id.as_str().into(), json!(1))]).is_some());
+        assert!(CallReplies::read(&call, &[resolved(&id.as_str().into(), json!(1))]).is_some());
     }
 
     #[test]
     fn what_an_id_carries_is_bounded() {
         let call = ToolCall::new("c", "order", "{}");
         let long = json!("x".repeat(MAX_CARRIED_BYTES));
-        let first = CallAnswers::none(&call, None).interrupt("1", "Size?".into(), &call.id).unwrap();
-        let known = CallAnswers::read(&call, &[resolved(&first.id, long)]).unwrap();
+        let first = CallReplies::none(&call, None).interrupt("1", "Size?".into(), &call.id).unwrap();
+        let known = CallReplies::read(&call, &[resolved(&first.id, long)]).unwrap();
         assert!(known.interrupt("2", "?".into(), &call.id).unwrap_err().message().contains("cannot be asked"));
     }
 }

@@ -1,5 +1,5 @@
 //! Checks the arguments of a call against the tool's JSON Schema, with messages from which a model can correct them, and
-//! a person's answer against the schema of the question.
+//! a person's reply against the schema of the question.
 //!
 //! Neither side is trusted: a schema can come from an MCP server or from a model, and arguments come from a model that reads texts of
 //! strangers. `BoundedSchema` limits both.
@@ -14,11 +14,11 @@ use crate::{
     },
 };
 
-const ANSWER_LIMITS: SchemaLimits = SchemaLimits { bytes: 16 * 1024, depth: 32 };
+const VALUE_LIMITS: SchemaLimits = SchemaLimits { bytes: 16 * 1024, depth: 32 };
 const MAX_ARGUMENTS_BYTES: usize = 1024 * 1024;
 const MAX_PROBLEM_CHARS: usize = 240;
 
-/// A compiled schema of a tool's arguments, or of an answer. Cheap to clone.
+/// A compiled schema of a tool's arguments, or of a reply. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Validator {
     schema: BoundedSchema,
@@ -38,15 +38,15 @@ impl Validator {
         Self::compile(schema, SchemaLimits::TOOL)
     }
 
-    /// Compiles the schema of a person's answer, which a model may have written.
+    /// Compiles the schema of a person's reply, which a model may have written.
     ///
     /// # Errors
     /// The reason why the schema cannot be used.
-    pub fn of_answer(schema: &Value) -> Result<Self, String> {
+    pub fn of_value(schema: &Value) -> Result<Self, String> {
         if !schema.is_object() {
             return Err("a schema is a JSON object".to_owned());
         }
-        Self::compile(schema, ANSWER_LIMITS)
+        Self::compile(schema, VALUE_LIMITS)
     }
 
     fn compile(schema: &Value, limits: SchemaLimits) -> Result<Self, String> {
@@ -81,12 +81,12 @@ impl Validator {
         }
     }
 
-    /// Checks the answer of a person or of a model.
+    /// Checks the reply of a person, or the answer of a model.
     ///
     /// # Errors
     /// The problems, for a model.
-    pub async fn check_answer(&self, answer: &Value) -> Result<(), String> {
-        self.problems(answer).await.map_or(Ok(()), Err)
+    pub async fn check_value(&self, value: &Value) -> Result<(), String> {
+        self.problems(value).await.map_or(Ok(()), Err)
     }
 
     /// Returns a list of the problems; `None` if the value fits.

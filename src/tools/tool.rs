@@ -125,8 +125,8 @@ pub trait ToolSource: Send + Sync + 'static {
     /// Returns the current tools. An unchanged tool is the same `Arc` each time.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
-    /// Answers a request of a page that belongs to this source; `None` if the page does not.
-    async fn answer_app(&self, _request: &AppRequest, _cx: &ToolContext) -> Option<Result<Value, ToolError>> {
+    /// Responds to a request of a page that belongs to this source; `None` if the page does not.
+    async fn respond_to_app(&self, _request: &AppRequest, _cx: &ToolContext) -> Option<Result<Value, ToolError>> {
         None
     }
 

@@ -107,11 +107,11 @@ impl Toolbox {
         let _ = tokio::time::timeout(READY_TIMEOUT, all).await;
     }
 
-    /// Answers a request of a page, if a source of this toolbox has it.
-    pub(crate) async fn answer_app(&self, request: &AppRequest, cx: &ToolContext) -> Result<Value, ToolError> {
+    /// Responds to a request of a page, if a source of this toolbox has it.
+    pub(crate) async fn respond_to_app(&self, request: &AppRequest, cx: &ToolContext) -> Result<Value, ToolError> {
         for source in &self.sources {
-            if let Some(answer) = source.answer_app(request, cx).await {
-                return answer;
+            if let Some(response) = source.respond_to_app(request, cx).await {
+                return response;
             }
         }
         Err(ToolError::new("the agent lists no MCP server of this name with pages, or not the tool"))

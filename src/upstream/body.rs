@@ -94,9 +94,9 @@ pub(crate) async fn read_excerpt(response: Response, limit: usize, time: Duratio
 async fn read_into(bytes: &mut Vec<u8>, response: Response, limit: usize) -> Result<bool, BodyError> {
     let mut pieces = pieces(response);
     while let Some(piece) = pieces.next().await.transpose()? {
-        let room = limit - bytes.len();
-        bytes.extend_from_slice(&piece[..piece.len().min(room)]);
-        if piece.len() > room {
+        let space = limit - bytes.len();
+        bytes.extend_from_slice(&piece[..piece.len().min(space)]);
+        if piece.len() > space {
             return Ok(true);
         }
     }

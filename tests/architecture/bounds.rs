@@ -19,7 +19,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ),
     ("bodies in flight", "tests/http/limits.rs", "large_bodies_share_a_budget_and_leave_room_for_small_ones"),
     (
-        "answers with messages of threads in flight",
+        "responses with messages of threads in flight",
         "tests/http/limits.rs",
         "answers_that_nobody_reads_share_a_budget_and_leave_room_for_small_ones",
     ),

@@ -143,7 +143,7 @@ async fn runs_over_the_limit_are_refused_until_one_has_ended() {
 }
 
 #[tokio::test]
-async fn a_refused_input_frees_its_slot() {
+async fn a_refused_input_frees_its_permit() {
     let server = Running::start(Server::new().agent("echo", Echo).max_concurrent_runs(1)).await;
     for _ in 0..5 {
         assert_eq!(server.post("/send-message").json("no input").send().await.unwrap().status(), 400);
@@ -154,7 +154,7 @@ async fn a_refused_input_frees_its_slot() {
 }
 
 #[tokio::test]
-async fn clients_that_do_not_send_their_body_hold_no_slot() {
+async fn clients_that_do_not_send_their_body_hold_no_permit() {
     let server = Running::start(Server::new().agent("echo", Echo).max_concurrent_runs(1)).await;
     let mut held = Vec::new();
     for body in ["", "{", "{\"threadId\":"] {
@@ -202,7 +202,7 @@ async fn large_bodies_share_a_budget_and_leave_room_for_small_ones() {
 async fn answers_that_nobody_reads_share_a_budget_and_leave_room_for_small_ones() {
     // More than the buffers of a connection hold. The budget holds two of the largest threads.
     const TEXT_BYTES: usize = 8_000_000;
-    let http = HttpOptions { max_answer_bytes_in_flight: 0, ..HttpOptions::default() };
+    let http = HttpOptions { max_response_bytes_in_flight: 0, ..HttpOptions::default() };
     let mut threads = ThreadOptions::default();
     threads.max_bytes = 3 * TEXT_BYTES as u64;
     let server = Server::new().agent("echo", Echo).http_options(http).thread_options(threads);
@@ -229,7 +229,7 @@ Host: localhost
             (refused.status(), &refused.headers()["retry-after"]),
             (503.try_into().unwrap(), &"1".parse().unwrap())
         );
-        assert!(refused.text().await.unwrap().contains("too_many_answer_bytes"));
+        assert!(refused.text().await.unwrap().contains("too_many_response_bytes"));
         assert_eq!(get("small").await.status(), 200);
         drop(unread);
         assert_eq!(get(path).await.status(), 200);

@@ -33,7 +33,7 @@ fn bare(events: &Numbered) -> Vec<Value> {
 #[tokio::test]
 async fn a_repeated_request_with_last_event_id_continues_the_stream_of_its_run() {
     let (agent, strings, _) = puppet();
-    // The run itself takes the only slot.
+    // The run itself takes the only permit.
     let server = Running::start(Server::new().agent("puppet", agent).max_concurrent_runs(1)).await;
     let input = ask_detached("t", "r");
     let mut stream = server.raw_run(&input).await;

@@ -200,8 +200,8 @@ async fn responses_are_converted_by_media_type_and_pointer() {
     assert_eq!(text(ask("/json", None).await), r#"{"a":{"b":["x",{"c":1}]}}"#);
     assert_eq!(text(ask("/json", Some("/a/b/0")).await), "x");
     assert_eq!(text(ask("/json", Some("/a/b/1")).await), r#"{"c":1}"#);
-    assert_eq!(error_message(ask("/json", Some("/a/x")).await), "The answer has nothing at /a/x.");
-    assert_eq!(error_message(ask("/plain", Some("/a")).await), "The answer is not valid JSON.");
+    assert_eq!(error_message(ask("/json", Some("/a/x")).await), "The response has nothing at /a/x.");
+    assert_eq!(error_message(ask("/plain", Some("/a")).await), "The response is not valid JSON.");
     let png = PartSource::Data { value: "iVBORwA=".into(), mime_type: "image/png".into() };
     assert_eq!(ask("/image", None).await.unwrap(), vec![ContentPart::image(png)].into());
     assert_eq!(text(ask("/svg", None).await), "<svg/>");
@@ -210,15 +210,15 @@ async fn responses_are_converted_by_media_type_and_pointer() {
     assert!(error_message(ask("/bytes", None).await).contains("cannot be read as text"));
     assert_eq!(text(ask("/empty", None).await), "(the service answered 204 No Content, with nothing else)");
     let big = text(ask("/big", None).await);
-    assert_eq!(big, format!("{}\n\n[cut here: the answer is longer than 1001 bytes]", "é".repeat(500)));
-    assert_eq!(error_message(ask("/big", Some("/a")).await), "The answer is longer than 1001 bytes.");
+    assert_eq!(big, format!("{}\n\n[cut here: the response is longer than 1001 bytes]", "é".repeat(500)));
+    assert_eq!(error_message(ask("/big", Some("/a")).await), "The response is longer than 1001 bytes.");
 }
 
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let service = Service::start().await;
     let error = error_message(call(&service.tool("/redirect", |_| {}), json!({})).await);
-    assert_eq!(error, "302 Found: the answer is a redirect, which is not followed.");
+    assert_eq!(error, "302 Found: the response is a redirect, which is not followed.");
     assert_eq!(service.take_requests().len(), 1);
 }
 

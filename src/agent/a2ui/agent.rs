@@ -38,8 +38,8 @@ impl Agent for A2uiAgent {
         self.agent.run(input, cx)
     }
 
-    fn answer_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        self.agent.answer_app(input, cx)
+    fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        self.agent.respond_to_app(input, cx)
     }
 
     fn capabilities(&self) -> AgentCapabilities {

@@ -1,6 +1,6 @@
 //! Reads request bodies, with limits on size, time and pieces, and within the [budget](crate::base::memory_budget) of all bodies.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, HttpBody as _},
@@ -14,13 +14,16 @@ use tokio::time::timeout;
 
 use super::middleware::Caller;
 use crate::{
-    auth::Principal,
-    base::memory_budget::{MemoryBudget, Room, SMALL_BYTES},
+    auth::owner_of,
+    base::{
+        memory_budget::{MemoryBudget, SMALL_BYTES},
+        permits::Permit,
+    },
     http::{error::ApiError, state::App},
     protocol::decode::decode_members,
 };
 
-/// A client that is still sending gets the answer in place of a broken connection if up to this much is read and
+/// A client that is still sending gets the response in place of a broken connection if up to this much is read and
 /// discarded, within this time, and without a pause.
 const MAX_DISCARDED_BYTES: usize = 64 * 1024 * 1024;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -52,7 +55,8 @@ pub(crate) fn decode_optional<T: Default + DeserializeOwned>(body: &[u8]) -> Res
 async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
     let mut reader = Reader { body, pieces: 0, bytes: 0, max_bytes };
-    let read = collect(&mut reader, app.body_budget(), principal.as_ref());
+    let owner = owner_of(principal.as_ref());
+    let read = collect(&mut reader, app.body_budget(), &owner);
     let error = match timeout(app.options().body_timeout, read).await {
         Ok(Ok(body)) => return Ok(body),
         Ok(Err(error)) => error,
@@ -66,11 +70,7 @@ async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> 
     Err(error)
 }
 
-async fn collect(
-    reader: &mut Reader,
-    budget: &MemoryBudget<Principal>,
-    principal: Option<&Principal>,
-) -> Result<Bytes, ApiError> {
+async fn collect(reader: &mut Reader, budget: &MemoryBudget, owner: &Arc<str>) -> Result<Bytes, ApiError> {
     let declared = usize::try_from(reader.body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > reader.max_bytes {
         return Err(ApiError::body_too_large(reader.max_bytes));
@@ -80,7 +80,7 @@ async fn collect(
     if reader.body.is_end_stream() {
         return Ok(first);
     }
-    let mut whole = Growing::new(budget, principal, declared);
+    let mut whole = Growing::new(budget, owner, declared);
     whole.push(&first, reader.max_bytes).await?;
     drop(first);
     while let Some(piece) = reader.next().await? {
@@ -136,10 +136,10 @@ impl Reader {
 
 /// A body of more than one piece.
 struct Growing<'a> {
-    budget: &'a MemoryBudget<Principal>,
-    principal: Option<&'a Principal>,
+    budget: &'a MemoryBudget,
+    owner: &'a Arc<str>,
     declared: usize,
-    /// The size that there is room for.
+    /// The size that there are permits for.
     capacity: usize,
     buffer: CountedBuffer,
 }
@@ -147,7 +147,7 @@ struct Growing<'a> {
 #[derive(Default)]
 struct CountedBuffer {
     bytes: Vec<u8>,
-    rooms: Vec<Room>,
+    permits: Vec<Permit>,
 }
 
 impl AsRef<[u8]> for CountedBuffer {
@@ -157,8 +157,8 @@ impl AsRef<[u8]> for CountedBuffer {
 }
 
 impl<'a> Growing<'a> {
-    fn new(budget: &'a MemoryBudget<Principal>, principal: Option<&'a Principal>, declared: usize) -> Self {
-        Self { budget, principal, declared, capacity: 0, buffer: CountedBuffer::default() }
+    fn new(budget: &'a MemoryBudget, owner: &'a Arc<str>, declared: usize) -> Self {
+        Self { budget, owner, declared, capacity: 0, buffer: CountedBuffer::default() }
     }
 
     async fn push(&mut self, piece: &[u8], max_bytes: usize) -> Result<(), ApiError> {
@@ -170,7 +170,7 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    /// A large body of a declared size takes all its room at once, so that bodies do not wait for each other with half of
+    /// A large body of a declared size takes all its memory at once, so that bodies do not wait for each other with half of
     /// what they need.
     async fn grow(&mut self, needed: usize, max_bytes: usize) -> Result<(), ApiError> {
         let capacity = match (self.capacity, self.declared) {
@@ -180,11 +180,11 @@ impl<'a> Growing<'a> {
             (_, declared) => declared.max(needed),
         };
         let more = capacity - self.capacity;
-        let room = match self.capacity {
-            0 => self.budget.small(self.principal, more).await,
-            _ => self.budget.large(self.principal, more).await,
+        let permit = match self.capacity {
+            0 => self.budget.small(self.owner, more).await,
+            _ => self.budget.large(self.owner, more).await,
         };
-        self.buffer.rooms.push(room.map_err(|_| ApiError::too_many_body_bytes())?);
+        self.buffer.permits.push(permit.map_err(|_| ApiError::too_many_body_bytes())?);
         self.buffer.bytes.reserve_exact(capacity - self.buffer.bytes.len());
         self.capacity = capacity;
         Ok(())

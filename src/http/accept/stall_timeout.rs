@@ -1,6 +1,6 @@
 //! A time limit for clients that do not read.
 //!
-//! Such a client pauses its run, which is intended, but would keep the run and its slot for ever. Nothing above the
+//! Such a client pauses its run, which is intended, but would keep the run and its permit for ever. Nothing above the
 //! socket is polled then, so the limit is at the socket.
 
 use std::{

@@ -89,7 +89,7 @@ pub(crate) fn document(declared: Vec<(&str, RouteAccess, OpenApi)>, credential: 
     document.components(Some(components)).paths(paths).build()
 }
 
-/// Adds what the middleware answers, and the parameters of the path. `ids` are those of the operations before.
+/// Adds what the middleware responds, and the parameters of the path. `ids` are those of the operations before.
 fn complete(path: &str, item: &mut PathItem, access: RouteAccess, credential: Credential, ids: &mut HashSet<String>) {
     let parameters: Vec<_> = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
     let is_public = access == RouteAccess::Public;
@@ -134,7 +134,7 @@ fn join_refusals(operation: &mut Operation) {
         }
     }
     for (status, codes) in by_status {
-        // `/readyz` answers 503 with a body of its own.
+        // `/readyz` responds 503 with a body of its own.
         let refusal = refusal(&status, &codes);
         responses.entry(status).or_insert_with(|| refusal.into());
     }

@@ -46,8 +46,8 @@ refusals! {
     Parameter = [INVALID_PARAMETER];
     /// Reading a body and its JSON.
     Body = [BODY_IN_TINY_PIECES, BODY_INCOMPLETE, BODY_TIMEOUT, BODY_TOO_LARGE, INVALID_INPUT, INVALID_JSON, TOO_DEEP, TOO_MANY_BODY_BYTES, TOO_MANY_VALUES];
-    /// Messages of a thread as an answer.
-    Answer = [TOO_MANY_ANSWER_BYTES];
+    /// Messages of a thread as a response.
+    ResponseMemory = [TOO_MANY_RESPONSE_BYTES];
     Agent = [AGENT_NOT_ALLOWED, UNKNOWN_AGENT];
     Stateless = [NO_STORED_THREADS];
     Store = [LEASE_LOST, STORE_UNAVAILABLE];

@@ -11,7 +11,7 @@ use utoipa::{
 use super::schema::{text_of, typed};
 use crate::{http::error::Refusal, observe::metrics::ERROR_CODES, protocol::Event};
 
-/// Those of answers that several handlers give.
+/// Those of responses that several handlers give.
 #[derive(OpenApi)]
 #[openapi(components(schemas(Event, Refusal<'static>, RunErrorCode)))]
 pub(super) struct SharedSchemas;

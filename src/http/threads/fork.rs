@@ -44,7 +44,7 @@ pub(crate) async fn fork_thread(
 ) -> ApiResult<(StatusCode, Json<ThreadSummaryJson>)> {
     let body = read_body::read_small(&app, request).await?;
     let input: ForkInput = read_body::decode_optional(&body)?;
-    let _slot = app.runs().reserve(own.owner())?;
+    let _permit = app.runs().reserve(own.owner())?;
     let new_id = input.thread_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
     let bytes = own.threads.thread(own.owner(), &id).await?.bytes;
     let _memory = app.runs().memory().copy(own.owner(), bytes).await?;

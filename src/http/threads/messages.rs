@@ -51,7 +51,7 @@ pub(crate) struct MessagesJson {
     params(MessagesQuery),
     responses(
         (status = 200, description = "A page of messages.", body = MessagesJson),
-        refuse::Answer, refuse::Parameter, refuse::Run, refuse::Store, refuse::Thread,
+        refuse::ResponseMemory, refuse::Parameter, refuse::Run, refuse::Store, refuse::Thread,
     ),
 )]
 pub(crate) async fn list_messages(
@@ -64,8 +64,8 @@ pub(crate) async fn list_messages(
     let before = query.before.as_deref().map(str::parse).transpose();
     let before = before.map_err(|_| ApiError::invalid_parameter("before", "the `before` of another page"))?;
     let selection = MessageSelection { before, run: query.run.as_ref(), limit };
-    let room = app.answer_room(own.owner(), &id).await?;
-    room.json(&MessagesJson::from(own.threads.messages(own.owner(), &id, selection).await?))
+    let permit = app.response_permit(own.owner(), &id).await?;
+    permit.json(&MessagesJson::from(own.threads.messages(own.owner(), &id, selection).await?))
 }
 
 impl From<MessageList> for MessagesJson {

@@ -127,13 +127,13 @@ pub(crate) struct ImportQuery {
     path = "/threads/{thread}/export",
     responses(
         (status = 200, description = "The thread.", body = ExportJson),
-        refuse::Answer, refuse::Store, refuse::Thread,
+        refuse::ResponseMemory, refuse::Store, refuse::Thread,
     ),
 )]
 pub(crate) async fn export_thread(State(app): State<App>, Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
-    let room = app.answer_room(own.owner(), &id).await?;
+    let permit = app.response_permit(own.owner(), &id).await?;
     let content = own.threads.export(own.owner(), &id).await?;
-    room.json(&ExportJson::new(id, content))
+    permit.json(&ExportJson::new(id, content))
 }
 
 /// Creates a thread from an export.
@@ -159,7 +159,7 @@ pub(crate) async fn import_thread(
     app.runs().check_limits(own.owner())?;
     let body = read_body::read(&app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
-    let _slot = app.runs().reserve(own.owner())?;
+    let _permit = app.runs().reserve(own.owner())?;
     let _memory = app.runs().memory().request(own.owner(), size).await?;
     let json = decode_value(&body)?;
     drop(body);

@@ -52,13 +52,13 @@ pub(crate) struct ThreadJson {
 #[utoipa::path(
     get,
     path = "/threads/{thread}",
-    responses((status = 200, description = "The thread.", body = ThreadJson), refuse::Answer, refuse::Store, refuse::Thread)
+    responses((status = 200, description = "The thread.", body = ThreadJson), refuse::ResponseMemory, refuse::Store, refuse::Thread)
 )]
 pub(crate) async fn read_thread(State(app): State<App>, Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
-    let room = app.answer_room(own.owner(), &id).await?;
+    let permit = app.response_permit(own.owner(), &id).await?;
     let view = own.threads.overview(own.owner(), &id, RUNS_PER_THREAD, None, PAGE_SIZE).await?;
     let thread = view.thread;
-    room.json(&ThreadJson {
+    permit.json(&ThreadJson {
         thread_id: thread.key.id,
         agent: thread.agent,
         title: thread.title,

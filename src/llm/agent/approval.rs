@@ -1,7 +1,7 @@
-//! Tool calls that wait for a person: their interrupts, and the answers in the next run's `resume`.
+//! Tool calls that wait for a person: their interrupts, and the replies in the next run's `resume`.
 //!
 //! A call that needs approval ends the run with an interrupt whose id has the call's id and a digest of its tool and
-//! arguments. The next run finds the call in the conversation by both. **One answer decides on one call, the one that
+//! arguments. The next run finds the call in the conversation by both. **One reply decides on one call, the one that
 //! was shown**: a call with the same id and another digest, which only a client can add, is never decided on, and of
 //! several equal calls one is. Conversations may have several calls of one id; the first that was decided on counts, or
 //! else the first.
@@ -21,26 +21,26 @@ use crate::{
     protocol::{
         Interrupt, InterruptId, JsonObject, Message, MessageContent, Metadata, ResumeEntry, ResumeStatus, ToolCall,
         ToolMessage,
-        approval::{ApprovalDecision, approval_schema, contradictory_answers},
+        approval::{ApprovalDecision, approval_schema, contradictory_replies},
     },
-    tools::{Approval, CallAnswers, OfferedTool, ToolSpec, call_digest},
+    tools::{Approval, CallReplies, OfferedTool, ToolSpec, call_digest},
 };
 
 const ID_PREFIX: &str = "approval:";
 /// The part of the arguments that stands in the text of the question.
 const MAX_SHOWN_CHARS: usize = 500;
 
-/// A call that runs, with the arguments and the answers of people, or the result of one that does not, for the model.
-pub(super) type CallDecision = Result<CallAnswers, String>;
+/// A call that runs, with the arguments and the replies of people, or the result of one that does not, for the model.
+pub(super) type CallDecision = Result<CallReplies, String>;
 
 #[derive(Debug, Default)]
 pub(super) struct PriorApprovals {
     pub(super) decided: Vec<(ToolCall, CallDecision)>,
-    /// Calls that need approval and have no answer.
+    /// Calls that need approval and have no reply.
     pub(super) open: Vec<Interrupt>,
 }
 
-/// A call without an answer gets its interrupt again. Calls that a client wrote are left out.
+/// A call without a reply gets its interrupt again. Calls that a client wrote are left out.
 pub(super) async fn prior_approvals(
     messages: &[Message],
     entries: &[ResumeEntry],
@@ -48,7 +48,7 @@ pub(super) async fn prior_approvals(
     cx: &RunContext,
 ) -> PriorApprovals {
     let mut prior = PriorApprovals::default();
-    let contradictory = contradictory_answers(entries);
+    let contradictory = contradictory_replies(entries);
     let (mut decided_ids, mut undecided) = (HashSet::new(), Vec::new());
     let mut used = HashSet::new();
     for (call, result) in history::calls(made_by_runs(messages, cx)) {
@@ -78,7 +78,7 @@ pub(super) async fn prior_approvals(
     prior
 }
 
-/// Returns the decision on a call and the entries that it comes from; `None` if the entries do not answer this call, or
+/// Returns the decision on a call and the entries that it comes from; `None` if the entries do not reply to it, or
 /// if it has a result.
 fn decision_on<'e>(
     call: &ToolCall,
@@ -87,14 +87,14 @@ fn decision_on<'e>(
     contradictory: &HashSet<&InterruptId>,
 ) -> Option<(CallDecision, Vec<&'e ResumeEntry>)> {
     let is_open = |entries: &[&ResumeEntry]| {
-        result.is_none_or(|result| entries.iter().any(|entry| is_copy_of_answer(result, entry)))
+        result.is_none_or(|result| entries.iter().any(|entry| is_copy_of_reply(result, entry)))
     };
     // The questions of a call come after its approval.
-    let questions = CallAnswers::entries(call, entries);
+    let questions = CallReplies::entries(call, entries);
     if is_open(&questions)
-        && let Some(answers) = CallAnswers::read(call, entries)
+        && let Some(replies) = CallReplies::read(call, entries)
     {
-        return Some((Ok(answers), questions));
+        return Some((Ok(replies), questions));
     }
     let id = interrupt_id(call);
     let approvals: Vec<_> = entries.iter().filter(|entry| entry.interrupt_id == id).collect();
@@ -103,18 +103,18 @@ fn decision_on<'e>(
         true => ApprovalDecision::Unclear,
         false => ApprovalDecision::of(first, true),
     };
-    is_open(&[first]).then(|| (decide(decision).map(|edited| CallAnswers::none(call, edited)), approvals))
+    is_open(&[first]).then(|| (decide(decision).map(|edited| CallReplies::none(call, edited)), approvals))
 }
 
 /// CopilotKit adds such a message to the conversation beside the `resume` entry.
-fn is_copy_of_answer(message: &ToolMessage, entry: &ResumeEntry) -> bool {
+fn is_copy_of_reply(message: &ToolMessage, entry: &ResumeEntry) -> bool {
     let MessageContent::Text(text) = &message.content else { return false };
-    let answer = match (entry.status, &entry.payload) {
+    let reply = match (entry.status, &entry.payload) {
         (ResumeStatus::Cancelled, _) => json!({ "status": "cancelled" }),
         (ResumeStatus::Resolved, Some(payload)) => payload.clone(),
         (ResumeStatus::Resolved, None) => json!({ "status": "resolved" }),
     };
-    serde_json::from_str::<Value>(text).is_ok_and(|value| value == answer)
+    serde_json::from_str::<Value>(text).is_ok_and(|value| value == reply)
 }
 
 async fn interrupt_if_needed(call: &ToolCall, catalog: &ToolCatalog) -> Option<Interrupt> {
@@ -134,7 +134,7 @@ pub(super) fn approval_interrupt(call: &ToolCall, spec: &ToolSpec) -> Interrupt 
     interrupt.id = interrupt_id(call);
     interrupt.message = Some(question(&spec.name, call.function.arguments.trim()));
     interrupt.tool_call_id = Some(call.id.clone());
-    interrupt.response_schema = Some(answer_schema(&spec.parameters));
+    interrupt.response_schema = Some(reply_schema(&spec.parameters));
     let metadata = [("toolName".to_owned(), Value::from(spec.name.as_str()))];
     interrupt.metadata = Some(metadata.into_iter().collect::<Metadata>());
     interrupt
@@ -151,7 +151,7 @@ fn question(tool: &str, arguments: &str) -> String {
     }
 }
 
-fn answer_schema(parameters: &Value) -> JsonObject {
+fn reply_schema(parameters: &Value) -> JsonObject {
     // A `$ref` points from the root of the tool's schema, so it would not resolve here. Edited arguments are checked
     // against the tool's schema before the call in any case.
     let arguments = if has_reference(parameters) { json!({ "type": "object" }) } else { parameters.clone() };
@@ -202,12 +202,12 @@ mod tests {
     #[test]
     fn edited_arguments_must_fit_the_tool() {
         let parameters = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
-        let schema = Value::Object(answer_schema(&parameters));
-        let fits = |answer: Value| jsonschema::is_valid(&schema, &answer);
+        let schema = Value::Object(reply_schema(&parameters));
+        let fits = |reply: Value| jsonschema::is_valid(&schema, &reply);
         assert!(fits(json!({ "approved": true, "editedArgs": { "n": 1 } })));
         assert!(!fits(json!({ "approved": true, "editedArgs": { "n": "1" } })));
         assert!(!fits(json!({ "editedArgs": { "n": 1 } })));
         let refers = json!({ "$defs": { "x": {} }, "properties": { "a": { "$ref": "#/$defs/x" } } });
-        assert_eq!(answer_schema(&refers)["properties"]["editedArgs"], json!({ "type": "object" }));
+        assert_eq!(reply_schema(&refers)["properties"]["editedArgs"], json!({ "type": "object" }));
     }
 }

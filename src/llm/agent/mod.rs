@@ -210,8 +210,8 @@ impl Agent for LlmAgent {
         event_stream(turns::turns(self.0.clone(), input, cx))
     }
 
-    fn answer_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        event_stream(app_request::answer(cx.clone(), answer_app(self.0.clone(), input, cx)))
+    fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+        event_stream(app_request::respond(cx.clone(), respond_to_app(self.0.clone(), input, cx)))
     }
 
     fn capabilities(&self) -> AgentCapabilities {
@@ -230,13 +230,13 @@ impl Agent for LlmAgent {
     }
 }
 
-/// Returns the answer to a request of the page of an MCP server, or the reason for the refusal.
-async fn answer_app(settings: Arc<Settings>, input: RunAgentInput, cx: RunContext) -> Result<Value, String> {
+/// Returns the response to a request of the page of an MCP server, or the reason for the refusal.
+async fn respond_to_app(settings: Arc<Settings>, input: RunAgentInput, cx: RunContext) -> Result<Value, String> {
     let request = AppRequest::of_input(&input).ok_or("it is malformed")?;
     settings.tools.ready().await;
     let cx = ToolContext::new(cx, input.state_or_empty(), ToolCallId::random(), &*request.method);
-    match within_limit(settings.tool_timeout, &cx, settings.tools.answer_app(&request, &cx)).await {
-        Some(answer) => answer.map_err(|error| format!("{error:?}")),
+    match within_limit(settings.tool_timeout, &cx, settings.tools.respond_to_app(&request, &cx)).await {
+        Some(response) => response.map_err(|error| format!("{error:?}")),
         None => Err("it took too long".to_owned()),
     }
 }

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     llm::call_content::bounded,
     protocol::{Interrupt, JsonObject, MessageId, ToolCall, ToolCallId},
-    tools::{Approval, CallAnswers, OfferedTool, Repeat},
+    tools::{Approval, CallReplies, OfferedTool, Repeat},
 };
 
 /// The longest part of an unknown tool's name that the model is told, in characters.
@@ -78,7 +78,7 @@ impl CallAction {
 pub(super) struct ToolAction {
     pub(super) tool: OfferedTool,
     pub(super) arguments: JsonObject,
-    pub(super) answers: CallAnswers,
+    pub(super) replies: CallReplies,
 }
 
 impl TurnPlan {
@@ -117,7 +117,7 @@ impl TurnPlan {
         for mut call in self.calls.extract_if(.., |call| started.contains(&call.call)).collect::<Vec<_>>() {
             let question = match &call.action {
                 CallAction::Tool(action) if policy == UnknownOutcome::Ask => {
-                    unknown_outcome::question(&call.call, &call.name, &action.arguments, &action.answers)
+                    unknown_outcome::question(&call.call, &call.name, &action.arguments, &action.replies)
                 }
                 _ => None,
             };
@@ -143,12 +143,12 @@ impl TurnPlan {
     pub(super) async fn of_decisions(decided: Vec<(ToolCall, CallDecision)>, catalog: &ToolCatalog) -> Self {
         let mut plan = Self::default();
         for (call, decision) in decided {
-            let edited = decision.as_ref().ok().and_then(|answers| answers.edited.clone());
+            let edited = decision.as_ref().ok().and_then(|replies| replies.edited.clone());
             let action = match decision {
                 Err(why) => CallAction::failed(why),
-                Ok(mut answers) => match unknown_outcome::take_answer(&mut answers) {
+                Ok(mut replies) => match unknown_outcome::take_reply(&mut replies) {
                     Some(result) => CallAction::Done(result),
-                    None => approved_action(&call, answers, catalog).await,
+                    None => approved_action(&call, replies, catalog).await,
                 },
             };
             let pending = plan.push(&call, catalog, action);
@@ -178,7 +178,7 @@ impl TurnPlan {
             Some(ToolOwner::State) => CallAction::State(arguments.clone()),
             Some(ToolOwner::Subagent(subagent)) => SubagentTask::parse(subagent, arguments, &call.id, parent)
                 .map_or_else(CallAction::failed, CallAction::Task),
-            Some(ToolOwner::Server(tool)) => match tool_action(tool, arguments, CallAnswers::none(call, None)).await {
+            Some(ToolOwner::Server(tool)) => match tool_action(tool, arguments, CallReplies::none(call, None)).await {
                 Err(problem) => CallAction::failed(problem),
                 Ok(action) if tool.tool.approval(&action.arguments) == Approval::NotNeeded => CallAction::Tool(action),
                 Ok(_) => {
@@ -192,20 +192,20 @@ impl TurnPlan {
     }
 }
 
-async fn approved_action(call: &ToolCall, answers: CallAnswers, catalog: &ToolCatalog) -> CallAction {
+async fn approved_action(call: &ToolCall, replies: CallReplies, catalog: &ToolCatalog) -> CallAction {
     let Some(ToolOwner::Server(tool)) = catalog.owner(&call.function.name) else {
         return CallAction::failed(format!("Error: there is no tool {:?} any more", short(&call.function.name)));
     };
-    let arguments = match &answers.edited {
+    let arguments = match &replies.edited {
         Some(edited) => serde_json::to_string(edited).unwrap_or_default(),
         None => call.function.arguments.clone(),
     };
-    tool_action(tool, &arguments, answers).await.map_or_else(CallAction::failed, CallAction::Tool)
+    tool_action(tool, &arguments, replies).await.map_or_else(CallAction::failed, CallAction::Tool)
 }
 
-async fn tool_action(tool: &OfferedTool, arguments: &str, answers: CallAnswers) -> Result<Box<ToolAction>, String> {
+async fn tool_action(tool: &OfferedTool, arguments: &str, replies: CallReplies) -> Result<Box<ToolAction>, String> {
     let arguments = tool.validator.check(arguments).await.map_err(|problem| format!("Error: {problem}"))?;
-    Ok(Box::new(ToolAction { tool: tool.clone(), arguments, answers }))
+    Ok(Box::new(ToolAction { tool: tool.clone(), arguments, replies }))
 }
 
 fn short(name: &str) -> String {

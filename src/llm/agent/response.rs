@@ -30,7 +30,7 @@ impl ResponseFormat {
         // The parser refuses more than 128 levels.
         let value: Value =
             serde_json::from_str(without_fence(text)).map_err(|error| format!("the answer is not JSON: {error}"))?;
-        match self.validator.check_answer(&value).await {
+        match self.validator.check_value(&value).await {
             Ok(()) => Ok(value),
             Err(problems) => Err(format!("the answer does not fit the schema:{problems}")),
         }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     base::text::shortened,
     protocol::{Interrupt, JsonObject, ToolCallId},
-    tools::{CallAnswers, PersonsAnswer, Question},
+    tools::{CallReplies, PersonsReply, Question},
 };
 
 /// The result of such a call for the model.
@@ -32,7 +32,7 @@ pub enum UnknownOutcome {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct OutcomeReply {
     outcome: Outcome,
     #[serde(default)]
     result: String,
@@ -46,13 +46,13 @@ enum Outcome {
     Repeat,
 }
 
-/// Returns the question about a call; `None` if the earlier answers are too long for it. `tool` is the name that the model
+/// Returns the question about a call; `None` if the earlier replies are too long for it. `tool` is the name that the model
 /// called.
 pub(super) fn question(
     call: &ToolCallId,
     tool: &str,
     arguments: &JsonObject,
-    answers: &CallAnswers,
+    replies: &CallReplies,
 ) -> Option<Interrupt> {
     let arguments = serde_json::to_string(arguments).unwrap_or_default();
     let arguments = shortened(&arguments, MAX_SHOWN_CHARS);
@@ -69,17 +69,17 @@ pub(super) fn question(
         "required": ["outcome"],
     });
     let question = question.reason("outcome_unknown").response_schema(schema).metadata("toolName", Value::from(tool));
-    answers.interrupt(KEY, question, call).ok()
+    replies.interrupt(KEY, question, call).ok()
 }
 
-/// Takes the answer out of the answers to a call's questions. Returns the call's result, an error if it did not take effect or
+/// Takes the reply out of the replies to a call's questions. Returns the call's result, an error if it did not take effect or
 /// nobody knows; `None` if the call runs.
-pub(super) fn take_answer(answers: &mut CallAnswers) -> Option<Result<String, String>> {
-    let answer = match answers.take(KEY)? {
-        PersonsAnswer::Resolved(answer) => Answer::deserialize(answer).ok(),
-        PersonsAnswer::Cancelled => None,
+pub(super) fn take_reply(replies: &mut CallReplies) -> Option<Result<String, String>> {
+    let reply = match replies.take(KEY)? {
+        PersonsReply::Resolved(reply) => OutcomeReply::deserialize(reply).ok(),
+        PersonsReply::Cancelled => None,
     };
-    let Some(Answer { outcome, result }) = answer else { return Some(Err(UNKNOWN.to_owned())) };
+    let Some(OutcomeReply { outcome, result }) = reply else { return Some(Err(UNKNOWN.to_owned())) };
     match outcome {
         Outcome::Done if result.is_empty() => Some(Ok(DONE.to_owned())),
         Outcome::Done => Some(Ok(result)),

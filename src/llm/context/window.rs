@@ -41,7 +41,7 @@ impl ContextWindow {
         Self { options, learned: Mutex::default() }
     }
 
-    /// Returns the largest estimate of a request that leaves room for the answer; `None` if nothing is known.
+    /// Returns the largest estimate of a request that leaves space for the answer; `None` if nothing is known.
     pub(super) fn limit(&self, model: &str) -> Option<u64> {
         let learned = self.learned(model);
         let fits = self.input_tokens(model).map(|tokens| tokens as f64 / learned.ratio.unwrap_or(1.0));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_has_room_and_an_unknown_model_has_no_limit() {
+    fn the_answer_has_space_and_an_unknown_model_has_no_limit() {
         assert_eq!(window(Some(100_000), Some(20_000)).limit("m"), Some(80_000));
         assert_eq!(window(Some(100_000), None).limit("m"), Some(87_500));
         assert_eq!(window(Some(1_000_000), None).limit("m"), Some(1_000_000 - DEFAULT_RESERVE));

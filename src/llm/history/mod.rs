@@ -82,13 +82,13 @@ pub(super) fn add_data(turns: &mut Vec<Turn>, texts: Vec<String>) {
     }
 }
 
-/// Of several answers to a call, the last one counts.
+/// Of several results of a call, the last one counts.
 pub(super) fn calls<'m>(
     messages: impl Iterator<Item = &'m Message> + Clone,
 ) -> impl Iterator<Item = (&'m ToolCall, Option<&'m ToolMessage>)> {
-    let answers: HashMap<_, _> = results(messages.clone()).collect();
+    let found: HashMap<_, _> = results(messages.clone()).collect();
     let own = messages.filter(|message| message.subagent_run_id().is_none());
-    own.flat_map(Message::tool_calls).map(move |call| (call, answers.get(&call.id).copied()))
+    own.flat_map(Message::tool_calls).map(move |call| (call, found.get(&call.id).copied()))
 }
 
 /// Returns the calls of messages, each with the message that it is in.
@@ -97,12 +97,12 @@ pub(super) fn calls_of(messages: &[Message]) -> impl Iterator<Item = (&ToolCall,
     own.flat_map(|message| message.tool_calls().iter().map(|call| (call, message.id())))
 }
 
-/// Returns the calls without an answer after the last message of a user, each with the message that it is in.
+/// Returns the calls without a result after the last message of a user, each with the message that it is in.
 pub(super) fn open_calls(messages: &[Message]) -> Vec<(&ToolCall, &MessageId)> {
     let last = messages.iter().rposition(|message| matches!(message, Message::User(_))).map_or(0, |last| last + 1);
     let messages = &messages[last..];
-    let answered: HashSet<_> = results(messages.iter()).map(|(call, _)| call).collect();
-    calls_of(messages).filter(|(call, _)| !answered.contains(&call.id)).collect()
+    let with_result: HashSet<_> = results(messages.iter()).map(|(call, _)| call).collect();
+    calls_of(messages).filter(|(call, _)| !with_result.contains(&call.id)).collect()
 }
 
 fn results<'m>(messages: impl Iterator<Item = &'m Message>) -> impl Iterator<Item = (&'m ToolCallId, &'m ToolMessage)> {
@@ -252,7 +252,7 @@ impl Turns {
         if blocks.iter().all(|block| matches!(block, Block::Reasoning(_))) {
             return;
         }
-        let answers: Vec<_> = blocks
+        let results: Vec<_> = blocks
             .iter()
             .filter_map(|block| match block {
                 Block::Call(call) => Some(results.take(call)),
@@ -260,8 +260,8 @@ impl Turns {
             })
             .collect();
         self.done.push(Turn::Assistant(blocks));
-        if !answers.is_empty() {
-            self.done.push(Turn::ToolResults(answers));
+        if !results.is_empty() {
+            self.done.push(Turn::ToolResults(results));
         }
     }
 }

@@ -36,7 +36,7 @@ struct LiveParts {
 struct LiveState {
     lines: Vec<u8>,
     last_portion: Instant,
-    /// Whether the queue of the writer had no room for lines.
+    /// Whether the queue of the writer had no space for lines.
     is_cut: bool,
     has_ended: bool,
 }

@@ -95,7 +95,7 @@ impl RecordingWriter {
     }
 
     /// Begins a recording. `head` makes its first line, on the thread; it keeps about `cost` bytes in memory. Returns whether
-    /// there was room for them.
+    /// there was space for them.
     pub(super) fn create(&self, file: &Arc<str>, cost: usize, head: impl FnOnce() -> Vec<u8> + Send + 'static) -> bool {
         self.send(file, cost, move |folder, file| folder.create(file, &head()).map(|()| false))
     }
@@ -110,7 +110,7 @@ impl RecordingWriter {
         self.send(file, cost, move |folder, file| folder.append(file, &lines()).map(|()| false))
     }
 
-    /// Ends a recording. There is always room for an end.
+    /// Ends a recording. There is always space for an end.
     pub(super) fn finish(&self, file: &Arc<str>, mut end: RecordingEnd, ms: u64) {
         self.send(file, 0, move |folder, file| {
             end.cut |= folder.is_cut(file);

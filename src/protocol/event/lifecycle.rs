@@ -97,7 +97,7 @@ pub enum RunOutcome {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pending_tool_call_ids: Vec<ToolCallId>,
     },
-    /// It waits for answers, which the next run brings.
+    /// It waits for replies, which the next run brings.
     Interrupt {
         /// At least one.
         interrupts: Vec<Interrupt>,

@@ -63,7 +63,7 @@ event! {
 pub enum SubagentOutcome {
     /// It completed.
     Success,
-    /// It waits for answers; a later run may continue it.
+    /// It waits for replies; a later run may continue it.
     #[serde(rename_all = "camelCase")]
     Suspended {
         /// The interrupts that it raised.

@@ -93,7 +93,7 @@ pub(crate) fn apply_within<'p>(
     budget: &mut usize,
 ) -> Result<AppliedPatch<'p>, PatchError> {
     let limit = MAX_COST.min(*budget);
-    let mut patcher = Patcher { document, changes: Vec::new(), room: None, undo_room: MAX_MEMORY, cost_left: limit };
+    let mut patcher = Patcher { document, changes: Vec::new(), space: None, undo_space: MAX_MEMORY, cost_left: limit };
     let failed = patch
         .iter()
         .enumerate()
@@ -134,9 +134,9 @@ struct Patcher<'d, 'p> {
     document: &'d mut Value,
     changes: Vec<Change<'p>>,
     /// Bytes of memory that copies may still take; determined at the first `copy`.
-    room: Option<u64>,
+    space: Option<u64>,
     /// Bytes of memory that may still be moved; moved values are kept.
-    undo_room: u64,
+    undo_space: u64,
     cost_left: usize,
 }
 
@@ -156,13 +156,13 @@ impl<'p> Patcher<'_, 'p> {
             PatchKind::Move { from, path } => {
                 let value = self.existing(from)?.clone();
                 self.charge(size(&value))?;
-                self.undo_room = self.undo_room.checked_sub(memory(&value)).ok_or(PatchProblem::TooCostly)?;
+                self.undo_space = self.undo_space.checked_sub(memory(&value)).ok_or(PatchProblem::TooCostly)?;
                 self.remove(from)?;
                 self.put(path, value, false)
             }
             PatchKind::Copy { from, path } => {
-                let room = match self.room {
-                    Some(room) => room,
+                let space = match self.space {
+                    Some(space) => space,
                     None => {
                         let size = size(self.document);
                         self.charge(size)?;
@@ -171,7 +171,7 @@ impl<'p> Patcher<'_, 'p> {
                 };
                 let value = self.existing(from)?.clone();
                 self.charge(size(&value))?;
-                self.room = Some(room.checked_sub(memory(&value)).ok_or(PatchProblem::TooLarge)?);
+                self.space = Some(space.checked_sub(memory(&value)).ok_or(PatchProblem::TooLarge)?);
                 self.put(path, value, false)
             }
             PatchKind::Test { path, value } => match find(self.document, path, Indices::Lenient) {

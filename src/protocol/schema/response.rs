@@ -1,10 +1,10 @@
-//! Schemas of the answers to interrupts, which agents write.
+//! Schemas of the replies to interrupts, which agents write.
 
 use serde_json::{Map, Value};
 
 use super::{BoundedSchema, SchemaLimits, check_size, remove_unsupported_patterns};
 
-/// Compiles the schema of an answer. The agent checks what the patterns that are left out would check.
+/// Compiles the schema of a reply. The agent checks what the patterns that are left out would check.
 ///
 /// # Errors
 /// The limit that the schema exceeds, or the part that is invalid.

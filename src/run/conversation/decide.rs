@@ -5,7 +5,7 @@
 //! their lists. The client's new messages before it are inserted where its list has them. User, system and developer
 //! messages take the client's text, and so does every message that a client stored. Other messages keep the text that
 //! the run made. A new message that repeats a stored tool call is left out if the branch keeps that call: it is the
-//! one that a person's answer is for.
+//! one that a person's reply is for.
 
 mod renamed;
 mod without_ids;
@@ -54,12 +54,12 @@ pub(crate) struct ClientList<'a> {
     pub(crate) messages: &'a [Message],
     /// The positions of the messages that came without an id, ascending.
     pub(crate) anonymous: &'a [usize],
-    /// True if the request answers an open interrupt. It then continues the branch, even if it leaves out the end.
-    pub(crate) answers_interrupt: bool,
+    /// True if the request replies to an open interrupt. It then continues the branch, even if it leaves out the end.
+    pub(crate) replies_to_interrupt: bool,
 }
 
 pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDecision {
-    let ClientList { messages: client, anonymous, answers_interrupt } = list;
+    let ClientList { messages: client, anonymous, replies_to_interrupt } = list;
     let shown = shown(stored, client, anonymous);
     let (Some(last_shown), Some(end)) = (shown.iter().rposition(Option::is_some), shown.iter().flatten().max()) else {
         let case = if stored.len() == 0 { BranchCase::New } else { BranchCase::NothingKnown };
@@ -69,7 +69,7 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
     let asks_something_new = last_shown + 1 < client.len();
     let case = match end + 1 < stored.len() {
         false => BranchCase::Continues,
-        true if answers_interrupt || is_unseen(stored, *end, asks_something_new) => BranchCase::Unseen,
+        true if replies_to_interrupt || is_unseen(stored, *end, asks_something_new) => BranchCase::Unseen,
         true => BranchCase::Branches,
     };
     let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };

@@ -1,4 +1,4 @@
-//! What the agent gets: the stored branch, the client's messages and its answers to interrupts become one conversation.
+//! What the agent gets: the stored branch, the client's messages and its replies to interrupts become one conversation.
 
 pub(crate) mod branch;
 pub(crate) mod decide;

@@ -24,22 +24,22 @@ pub(crate) struct ClientInput<'a> {
     /// The positions of the messages that came without an id, ascending. They have been given random ids.
     pub(crate) anonymous: &'a [usize],
     /// True if the request answers interrupts, also if it decides none of them.
-    pub(crate) is_answer: bool,
+    pub(crate) is_reply: bool,
 }
 
 impl<'a> ClientInput<'a> {
     fn list(self, open_interrupts: &[Interrupt]) -> ClientList<'a> {
         let Self { input: RunAgentInput { messages, resume, .. }, anonymous, .. } = self;
         let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
-        let answers_interrupt = match resume.is_empty() {
-            true => self.is_answer && !open_interrupts.is_empty(),
+        let replies_to_interrupt = match resume.is_empty() {
+            true => self.is_reply && !open_interrupts.is_empty(),
             false => resume.iter().any(is_open),
         };
-        ClientList { messages, anonymous, answers_interrupt }
+        ClientList { messages, anonymous, replies_to_interrupt }
     }
 
-    fn is_answer(self) -> bool {
-        self.is_answer || !self.input.resume.is_empty()
+    fn is_reply(self) -> bool {
+        self.is_reply || !self.input.resume.is_empty()
     }
 }
 
@@ -163,7 +163,7 @@ impl Plan {
         if plan.resume != ResumeDecision::Repeated {
             return Ok(plan);
         }
-        // The answers are for interrupts of another branch than the one the client shows, so the head does not move.
+        // The replies are for interrupts of another branch than the one the client shows, so the head does not move.
         let decision =
             BranchDecision { case: BranchCase::Unseen, kept: loaded.branch.len(), updated: vec![], appended: vec![] };
         Ok(Self::new(decision, StartingPoint::current(loaded), client).await)
@@ -179,9 +179,9 @@ impl Plan {
         };
         let new_state = client.input.state.as_ref().filter(is_new_state).cloned();
         let state_number = number.filter(|_| new_state.is_none());
-        let has_answers_only = client.is_answer() && decision.appended.len() == rejoined.len();
+        let has_replies_only = client.is_reply() && decision.appended.len() == rejoined.len();
         let resume = match check_resume(&open_interrupts, client.input.resume.clone(), jiff::Timestamp::now()).await {
-            ResumeDecision::Proceed(answers) if answers.is_empty() && has_answers_only => ResumeDecision::Repeated,
+            ResumeDecision::Proceed(answers) if answers.is_empty() && has_replies_only => ResumeDecision::Repeated,
             resume => resume,
         };
         Self { branch, decision, rejoined, state: new_state.or(stored_state), state_number, open_interrupts, resume }

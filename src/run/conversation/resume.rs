@@ -1,4 +1,4 @@
-//! Checks the answers of a request (`resume`) to the open interrupts.
+//! Checks the replies of a request (`resume`) to the open interrupts.
 //!
 //! The rules are those of the specification (`basic/patterns/interrupt-resume`): each open interrupt needs an entry, resolved
 //! or cancelled; an entry for another interrupt is ignored with a warning; an expired interrupt can only be cancelled; a
@@ -15,9 +15,9 @@ use crate::{
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum ResumeDecision {
-    /// The agent runs with these answers, one for each open interrupt.
+    /// The agent runs with these replies, one for each open interrupt.
     Proceed(Vec<ResumeEntry>),
-    /// All answers are for interrupts that are no longer open: the request is repeated because its response was lost.
+    /// All replies are for interrupts that are no longer open: the request is repeated because its response was lost.
     Repeated,
     /// An open interrupt has no entry. The interrupts are reported again.
     StillOpen,
@@ -37,21 +37,21 @@ pub(crate) async fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, 
             unknown.iter().take(3).map(|entry| shortened(&entry.interrupt_id, MAX_ID_CHARS)).collect();
         tracing::warn!(entries = unknown.len(), ?examples, "ignored resume entries for interrupts that are not open");
     }
-    let mut answers = Vec::with_capacity(open.len());
+    let mut replies = Vec::with_capacity(open.len());
     for interrupt in open {
         let mut own = entries.iter().filter(|entry| entry.interrupt_id == interrupt.id);
         let Some(entry) = own.next() else { return ResumeDecision::StillOpen };
         if own.any(|other| other != entry) {
             let message =
-                format!("the interrupt {:?} has contradictory answers", shortened(&interrupt.id, MAX_ID_CHARS));
+                format!("the interrupt {:?} has contradictory replies", shortened(&interrupt.id, MAX_ID_CHARS));
             return ResumeDecision::Refused("contradictory_resume", message);
         }
         if let Err((code, message)) = check_entry(interrupt, entry, now).await {
             return ResumeDecision::Refused(code, message);
         }
-        answers.push(entry.clone());
+        replies.push(entry.clone());
     }
-    ResumeDecision::Proceed(answers)
+    ResumeDecision::Proceed(replies)
 }
 
 async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Result<(), (&'static str, String)> {
@@ -66,7 +66,7 @@ async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp)
     let Some(schema) = &interrupt.response_schema else { return Ok(()) };
     let schema = compile_response_schema(schema).map_err(|error| {
         tracing::error!(interrupt = id, error, "an agent raised an interrupt with an invalid response schema");
-        ("invalid_response_schema", format!("no answer to the interrupt {id:?} can be checked: its schema is invalid"))
+        ("invalid_response_schema", format!("no reply to the interrupt {id:?} can be checked: its schema is invalid"))
     })?;
     let problem = match schema.problems(entry.payload.as_ref().unwrap_or(&Value::Null)).await {
         Ok(None) => return Ok(()),
@@ -78,7 +78,7 @@ async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp)
         Err(reason) => reason,
     };
     let problem = shortened(&problem, MAX_PROBLEM_CHARS);
-    Err(("invalid_resume_payload", format!("the answer to the interrupt {id:?} does not match its schema: {problem}")))
+    Err(("invalid_resume_payload", format!("the reply to the interrupt {id:?} does not match its schema: {problem}")))
 }
 
 /// Returns whether an interrupt has expired, so that it can only be cancelled.
@@ -216,8 +216,8 @@ mod tests {
     fn patterns_that_need_backtracking_are_not_checked() {
         let schema = json!({ "type": "string", "pattern": "^(?!x).*$", "minLength": 2 });
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
-        let answer = |text: &str| check_resume(&open, vec![entry("a", ResumeStatus::Resolved, json!(text))], now());
-        assert!(matches!(answer("xyz"), ResumeDecision::Proceed(_)));
-        assert!(matches!(answer("a"), ResumeDecision::Refused("invalid_resume_payload", _)));
+        let reply = |text: &str| check_resume(&open, vec![entry("a", ResumeStatus::Resolved, json!(text))], now());
+        assert!(matches!(reply("xyz"), ResumeDecision::Proceed(_)));
+        assert!(matches!(reply("a"), ResumeDecision::Refused("invalid_resume_payload", _)));
     }
 }

@@ -23,7 +23,7 @@ use super::{
 use crate::run::{
     control::{RunControl, Stop},
     events::tap::Taps,
-    limits::slot::Slot,
+    limits::run_permit::RunPermit,
 };
 use crate::{
     agent::{Agent, BeginDrawing, Drawing, EventStream, Principal, RunContext},
@@ -50,7 +50,7 @@ pub struct Run {
     parent_run_id: Option<RunId>,
     begin_drawing: Option<BeginDrawing>,
     taps: Taps,
-    slot: Option<Slot>,
+    permit: Option<RunPermit>,
 }
 
 enum RunStage {
@@ -71,7 +71,7 @@ impl fmt::Debug for Run {
 }
 
 impl Run {
-    /// `slot`: `None` for a run without a server.
+    /// `permit`: `None` for a run without a server.
     pub(crate) fn new(
         agent: Arc<dyn Agent>,
         input: RunAgentInput,
@@ -79,7 +79,7 @@ impl Run {
         limits: RunLimits,
         begin_drawing: Option<BeginDrawing>,
         taps: Taps,
-        slot: Option<Slot>,
+        permit: Option<RunPermit>,
     ) -> Self {
         let id = cx.identity();
         // Below the span of the trace, so that spans of the agent itself belong to the trace, too.
@@ -98,14 +98,14 @@ impl Run {
             stage: RunStage::Opening(agent, Box::new(input)),
             cx,
             clock: Clock::start(limits),
-            control: slot.as_ref().map_or_else(Arc::default, |slot| slot.live.control.clone()),
+            control: permit.as_ref().map_or_else(Arc::default, |permit| permit.live.control.clone()),
             waker: None,
             span,
             events_until_time_check: EVENTS_PER_TIME_CHECK,
             events: 0,
             begin_drawing,
             taps,
-            slot,
+            permit,
         }
     }
 
@@ -142,9 +142,9 @@ impl Run {
         })
     }
 
-    /// Drops the run, and returns its slot, with which it counts as running until its end is stored.
-    pub(crate) fn into_slot(mut self) -> Option<Slot> {
-        self.slot.take()
+    /// Drops the run, and returns its permit, with which it counts as running until its end is stored.
+    pub(crate) fn into_permit(mut self) -> Option<RunPermit> {
+        self.permit.take()
     }
 
     pub(crate) fn events(&self) -> u64 {

@@ -10,9 +10,10 @@ use super::{
     owner_hub::{OwnerEvents, OwnerHub},
     tap::Tap,
 };
-use crate::run::limits::owner_limit::{OwnerLimit, OwnerPermit};
 use crate::{
     agent::{Principal, RunContext, RunIdentity},
+    auth::owner_of,
+    base::permits::{Permit, Permits},
     protocol::Event,
     store::ThreadKey,
 };
@@ -20,7 +21,7 @@ use crate::{
 /// The number of events that a slow reader may be behind. Then it loses the oldest ones.
 const MAX_BEHIND: usize = 1024;
 /// The size of the events that wait for readers, of all owners together, in bytes. A principal has half of it. An event that
-/// finds no room is lost.
+/// does not fit is lost.
 const MAX_WAITING_BYTES: usize = 16 * 1024 * 1024;
 /// What an event takes beside its JSON, in bytes.
 const BYTES_PER_EVENT: usize = 256;
@@ -33,7 +34,7 @@ pub(crate) struct DebugEvent {
     /// The event as JSON.
     pub event: Box<RawValue>,
     /// Given back when all readers have the event, or it is lost.
-    _bytes: OwnerPermit,
+    _bytes: Permit,
 }
 
 /// Reads the events of a principal's runs in this process.
@@ -46,12 +47,12 @@ pub(crate) struct DebugEvents {
 #[derive(Debug)]
 pub(crate) struct DebugHub {
     pub(crate) readers: Arc<OwnerHub<Arc<DebugEvent>, MAX_BEHIND>>,
-    waiting: Arc<OwnerLimit>,
+    waiting: Arc<Permits>,
 }
 
 impl Default for DebugHub {
     fn default() -> Self {
-        let waiting = OwnerLimit::new(MAX_WAITING_BYTES, Some(MAX_WAITING_BYTES / 2));
+        let waiting = Permits::new(MAX_WAITING_BYTES, Some(MAX_WAITING_BYTES / 2));
         Self { readers: Arc::default(), waiting }
     }
 }
@@ -63,9 +64,9 @@ impl Tap for DebugHub {
 
     fn event(&self, run: &RunContext, event: &Event) {
         let Ok(event) = to_raw_value(event) else { return };
-        let owner = run.principal().map_or_else(|| ThreadKey::ANONYMOUS.into(), |owner| owner.shared_id().clone());
+        let owner = owner_of(run.principal());
         let bytes = event.get().len() + BYTES_PER_EVENT;
-        let Ok(permit) = self.waiting.take_many(&owner, bytes) else { return };
+        let Ok(permit) = self.waiting.try_take(&owner, bytes) else { return };
         self.readers.send(&owner, Arc::new(DebugEvent { run: run.identity().clone(), event, _bytes: permit }));
     }
 }
@@ -112,7 +113,7 @@ mod tests {
         for _ in 0..2 {
             send(&hub, std::iter::repeat_with(large).take(20));
             for _ in 0..15 {
-                assert!(reader.next().await.is_some(), "15 of 1 MiB have room");
+                assert!(reader.next().await.is_some(), "15 of 1 MiB fit");
             }
             send(&hub, ["small".to_owned()]);
             let next = reader.next().await.unwrap();

@@ -1,5 +1,5 @@
-//! The memory that runs may use together, for their requests and for the threads that they read. A request waits for room
-//! before it is decoded, a thread before it is read, and both are given back when the run has ended.
+//! The memory that runs may use together, for their requests and for the threads that they read. A request waits for its
+//! permit before it is decoded, a thread before it is read, and both are given back when the run has ended.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use super::start_error::StartError;
 use crate::{
     agent::Principal,
-    base::memory_budget::{MemoryBudget, Room},
+    auth::owner_of,
+    base::{memory_budget::MemoryBudget, permits::Permit},
     protocol::decode::{MAX_OPEN_VALUES, MAX_VALUES},
     store::ThreadSize,
 };
@@ -23,8 +24,8 @@ const VALUE_BYTES: usize = 130;
 const OPEN_VALUE_BYTES: usize = 490;
 
 pub(crate) struct RunMemoryBudget {
-    budget: MemoryBudget<Principal>,
-    /// The most that one request takes, and the most that a run takes with its thread, so that it finds room in a share.
+    budget: MemoryBudget,
+    /// The most that one request takes, and the most that a run takes with its thread, so that it fits into a share.
     largest: usize,
 }
 
@@ -34,10 +35,10 @@ pub(crate) struct RunMemory(Arc<Shared>);
 
 struct Shared {
     budget: Arc<RunMemoryBudget>,
-    principal: Option<Principal>,
+    owner: Arc<str>,
     request: RequestSize,
-    of_request: Mutex<Room>,
-    of_thread: Mutex<Option<Room>>,
+    of_request: Mutex<Permit>,
+    of_thread: Mutex<Option<Permit>>,
 }
 
 /// The size of a request: the bytes of its body and the number of its JSON values.
@@ -56,7 +57,7 @@ impl RequestSize {
 }
 
 impl RunMemoryBudget {
-    /// Two of the largest requests have room, whatever `bytes` is.
+    /// Two of the largest requests fit, whatever `bytes` is.
     pub(crate) fn new(bytes: usize, max_body_bytes: usize, has_shares: bool) -> Self {
         let values = MAX_VALUES.min(max_body_bytes);
         let largest = RequestSize { body_bytes: max_body_bytes, values }.decoded(MAX_OPEN_VALUES);
@@ -68,7 +69,7 @@ impl RunMemoryBudget {
         self.budget.used_bytes()
     }
 
-    /// Waits for room for a request. Which of its values are open is not known yet.
+    /// Waits for the memory of a request. Which of its values are open is not known yet.
     ///
     /// # Errors
     /// [`StartError::TooManyRunBytes`].
@@ -77,23 +78,28 @@ impl RunMemoryBudget {
         principal: Option<&Principal>,
         request: RequestSize,
     ) -> Result<RunMemory, StartError> {
-        let room = self.room(principal, request.decoded(MAX_OPEN_VALUES)).await?;
-        let (budget, principal) = (self.clone(), principal.cloned());
-        let (of_request, of_thread) = (Mutex::new(room), Mutex::default());
-        Ok(RunMemory(Arc::new(Shared { budget, principal, request, of_request, of_thread })))
+        let owner = owner_of(principal);
+        let of_request = Mutex::new(self.take(&owner, request.decoded(MAX_OPEN_VALUES)).await?);
+        Ok(RunMemory(Arc::new(Shared {
+            budget: self.clone(),
+            owner,
+            request,
+            of_request,
+            of_thread: Mutex::default(),
+        })))
     }
 
-    /// Waits for room for a copy of a thread of so many bytes: what is read, what is written, and its columns.
+    /// Waits for the memory of a copy of a thread of so many bytes: what is read, what is written, and its columns.
     ///
     /// # Errors
     /// [`StartError::TooManyRunBytes`].
-    pub(crate) async fn copy(&self, principal: Option<&Principal>, bytes: u64) -> Result<Room, StartError> {
-        self.room(principal, as_usize(bytes.saturating_mul(3))).await
+    pub(crate) async fn copy(&self, principal: Option<&Principal>, bytes: u64) -> Result<Permit, StartError> {
+        self.take(&owner_of(principal), as_usize(bytes.saturating_mul(3))).await
     }
 
-    async fn room(&self, principal: Option<&Principal>, bytes: usize) -> Result<Room, StartError> {
-        let room = self.budget.whole(principal, bytes.min(self.largest)).await;
-        room.map_err(|_| StartError::TooManyRunBytes)
+    async fn take(&self, owner: &Arc<str>, bytes: usize) -> Result<Permit, StartError> {
+        let permit = self.budget.whole(owner, bytes.min(self.largest)).await;
+        permit.map_err(|_| StartError::TooManyRunBytes)
     }
 }
 
@@ -103,15 +109,15 @@ impl RunMemory {
         self.0.of_request.lock().shrink_to(self.0.request.decoded(open_values));
     }
 
-    /// Waits for room for a thread that takes so many bytes, in place of that for another version of it.
+    /// Waits for the memory of a thread that takes so many bytes, in place of that of another version of it.
     ///
     /// # Errors
     /// [`StartError::TooManyRunBytes`].
     pub(crate) async fn thread(&self, bytes: u64) -> Result<(), StartError> {
         *self.0.of_thread.lock() = None;
-        let most = self.0.budget.largest.saturating_sub(self.0.of_request.lock().bytes());
-        let room = self.0.budget.room(self.0.principal.as_ref(), as_usize(bytes).min(most)).await?;
-        *self.0.of_thread.lock() = Some(room);
+        let most = self.0.budget.largest.saturating_sub(self.0.of_request.lock().amount());
+        let permit = self.0.budget.take(&self.0.owner, as_usize(bytes).min(most)).await?;
+        *self.0.of_thread.lock() = Some(permit);
         Ok(())
     }
 
@@ -123,8 +129,8 @@ impl RunMemory {
 
     /// Keeps what a thread takes that was read.
     pub(crate) fn read_thread(&self, bytes: u64) {
-        if let Some(room) = &mut *self.0.of_thread.lock() {
-            room.shrink_to(as_usize(bytes));
+        if let Some(permit) = &mut *self.0.of_thread.lock() {
+            permit.shrink_to(as_usize(bytes));
         }
     }
 }

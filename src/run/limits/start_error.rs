@@ -12,7 +12,7 @@ pub(crate) enum StartError {
     /// The server is at its limit of concurrent runs.
     #[error("the server is at its limit of concurrent runs")]
     TooManyRuns,
-    /// The request, or its thread, found no room in the memory of all runs.
+    /// The request, or its thread, did not get its part of the memory of all runs.
     #[error("the running runs take too much memory; try again later")]
     TooManyRunBytes,
     /// The server is shutting down.

@@ -13,7 +13,7 @@ use crate::store::{Retention, StoreError};
 
 /// The longest time for which a reading is used.
 const MAX_AGE: Duration = Duration::from_secs(60);
-/// A reading is used until the room that was left can be full at this rate, in bytes.
+/// A reading is used until the space that was left can be full at this rate, in bytes.
 const BYTES_PER_SECOND: u64 = 32 << 20;
 /// The number of readings from which on old ones are removed.
 const MANY_READINGS: usize = 10_000;

@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 use super::live::{LiveLog, LogChunk, LogEnd, NextChunk};
-use crate::run::{limits::owner_limit::OwnerPermit, measured_store::MeasuredStore};
 use crate::{
+    base::permits::Permit,
     observe::metrics::GaugeCount,
     protocol::RunId,
+    run::measured_store::MeasuredStore,
     store::{RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, Topic},
 };
 
@@ -46,7 +47,7 @@ pub(crate) struct Follower {
     live: Option<Arc<LiveLog>>,
     is_delivered: bool,
     /// Each follower has a page of its log in memory.
-    _permit: Option<OwnerPermit>,
+    _permit: Option<Permit>,
     _count: GaugeCount,
 }
 
@@ -57,7 +58,7 @@ impl Follower {
         key: ThreadKey,
         run_id: RunId,
         live: Arc<LiveLog>,
-        permit: Option<OwnerPermit>,
+        permit: Option<Permit>,
     ) -> Self {
         let numbers = (live.lease.thread, live.lease.run);
         Self { live: Some(live), ..Self::new(store, key, run_id, numbers, permit) }
@@ -68,19 +69,13 @@ impl Follower {
         key: ThreadKey,
         run: &RunRecord,
         after: u64,
-        permit: OwnerPermit,
+        permit: Permit,
     ) -> Self {
         let follower = Self::new(store, key, run.id.clone(), (run.thread, run.number), Some(permit));
         Self { after, is_delivered: run.delivered, ..follower }
     }
 
-    fn new(
-        store: &MeasuredStore,
-        key: ThreadKey,
-        run_id: RunId,
-        numbers: (i64, i64),
-        permit: Option<OwnerPermit>,
-    ) -> Self {
+    fn new(store: &MeasuredStore, key: ThreadKey, run_id: RunId, numbers: (i64, i64), permit: Option<Permit>) -> Self {
         Self {
             store: store.clone(),
             key,

@@ -37,7 +37,7 @@ pub(crate) struct LiveLog {
     /// Whether the agent waits until its events are stored.
     is_awaited: AtomicBool,
     state: Mutex<LogState>,
-    /// Wakes the task of the run when there is room again, or all events are stored.
+    /// Wakes the task of the run when there is space again, or all events are stored.
     producer: AtomicWaker,
     changed: Notify,
 }
@@ -104,7 +104,7 @@ impl LiveLog {
     }
 
     /// Returns a reason to stop the run if the log takes no more events.
-    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Option<Stop>> {
+    pub(crate) fn poll_space(&self, cx: &mut Context<'_>) -> Poll<Option<Stop>> {
         let state = self.state.lock();
         if state.end.is_some() {
             return Poll::Ready(Some(Stop::LeaseLost));

@@ -71,7 +71,7 @@ fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Co
     // Events of one poll have the same time, because to read the clock for each of them costs more than to store it.
     let time = log.millis();
     for _ in 0..MAX_EVENTS_PER_POLL {
-        if let Some(stop) = ready!(log.poll_room(cx)) {
+        if let Some(stop) = ready!(log.poll_space(cx)) {
             transcribed.stop(stop);
         }
         match ready!(transcribed.poll_progress(cx, &mut |event: &Event| log.push(to_line(event), time))) {

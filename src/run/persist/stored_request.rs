@@ -26,7 +26,7 @@ pub(crate) struct StoredRequest<'a> {
     context: Cow<'a, [Context]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     forwarded_props: Option<Cow<'a, Value>>,
-    /// The answers that the agent gets.
+    /// The replies that the agent gets.
     #[serde(default, skip_serializing_if = "<[ResumeEntry]>::is_empty")]
     resume: Cow<'a, [ResumeEntry]>,
     /// True if the server adds a snapshot of the state after `RUN_STARTED`.
@@ -51,7 +51,7 @@ impl<'a> StoredRequest<'a> {
     pub(crate) fn new(input: &'a RunAgentInput, plan: &'a Plan) -> Self {
         let RunAgentInput { protocol_version, parent_run_id, tools, context, forwarded_props, .. } = input;
         let resume = match &plan.resume {
-            ResumeDecision::Proceed(answers) => &answers[..],
+            ResumeDecision::Proceed(replies) => &replies[..],
             _ => &[],
         };
         Self {

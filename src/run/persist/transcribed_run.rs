@@ -104,7 +104,7 @@ impl TranscribedRun {
         self.transcription.terminal.as_deref()
     }
 
-    /// Keeps the slot and the turn until the end is stored. `delivered` says that the response is being sent to a client.
+    /// Keeps the permit and the turn until the end is stored. `delivered` says that the response is being sent to a client.
     pub(crate) fn commit(
         self,
         delivered: bool,
@@ -114,7 +114,7 @@ impl TranscribedRun {
         let Transcription { added_events, skipped_events, terminal, transcript, .. } = transcription;
         let events = run.events() + added_events - skipped_events;
         let span = run.span().clone();
-        let slot = run.into_slot();
+        let permit = run.into_permit();
         let future = async move {
             let changes = transcript.into_changes();
             let result = RunResult::new(held.lease(), thread, changes, terminal.as_deref(), events, delivered);
@@ -132,7 +132,7 @@ impl TranscribedRun {
                 }
                 Err(error) => tracing::error!(?error, "the end of the run could not be stored"),
             }
-            drop(slot);
+            drop(permit);
             held.end_turn();
             (stored, held)
         };

@@ -12,13 +12,15 @@ use super::queue::ThreadQueue;
 use crate::run::{
     conversation::branch::{BranchCache, LoadedThread},
     events::thread_event_hub::{Announcement, ThreadChange, ThreadEventHub},
-    limits::{owner_limit::OwnerLimit, quota::PrincipalLimits, stored_bytes::StoredBytes},
+    limits::{quota::PrincipalLimits, stored_bytes::StoredBytes},
     log::LogWriter,
     measured_store::MeasuredStore,
     options::ThreadOptions,
 };
 use crate::{
     agent::Principal,
+    auth::owner_of,
+    base::permits::Permits,
     observe::metrics::Metrics,
     protocol::{Messages, ThreadId},
     store::{Millis, Store, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView},
@@ -46,8 +48,8 @@ pub(crate) struct ThreadRuns {
     pub(crate) queue: Arc<ThreadQueue>,
     pub(crate) cache: BranchCache,
     pub(crate) log_writer: Arc<LogWriter>,
-    pub(crate) detached: Arc<OwnerLimit>,
-    pub(crate) followers: Arc<OwnerLimit>,
+    pub(crate) detached: Arc<Permits>,
+    pub(crate) followers: Arc<Permits>,
     pub(crate) stored_bytes: StoredBytes,
     new_threads: AtomicU64,
     pub(crate) sweep_due: Arc<Notify>,
@@ -75,8 +77,8 @@ impl ThreadRuns {
             queue: Arc::default(),
             cache: BranchCache::default(),
             log_writer: Arc::default(),
-            detached: OwnerLimit::new(options.max_detached, limits.share_of(options.max_detached)),
-            followers: OwnerLimit::new(options.max_followers, limits.share_of(options.max_followers)),
+            detached: Permits::new(options.max_detached, limits.share_of(options.max_detached)),
+            followers: Permits::new(options.max_followers, limits.share_of(options.max_followers)),
             stored_bytes: StoredBytes::default(),
             new_threads: AtomicU64::new(0),
             sweep_due: Arc::default(),
@@ -184,11 +186,6 @@ impl ThreadRuns {
         }
         Ok(swept.threads)
     }
-}
-
-/// Returns the owner of a principal's threads; `None` is the owner of all threads on a server without authentication.
-pub(crate) fn owner_of(principal: Option<&Principal>) -> Arc<str> {
-    principal.map_or_else(|| ThreadKey::ANONYMOUS.into(), |principal| principal.shared_id().clone())
 }
 
 impl Drop for ThreadRuns {

@@ -9,7 +9,7 @@ mod export;
 mod health;
 mod output;
 mod printable;
-mod recording_tests;
+mod replay_check;
 mod server_client;
 mod target;
 
@@ -48,7 +48,7 @@ pub fn run() -> ExitCode {
         Command::Check(arguments) => (EXIT_MISCONFIGURED, block_on(check::check(arguments))),
         Command::Schema => (1, io::stdout().write_all(JSON_SCHEMA.as_bytes()).map(|()| true).map_err(Into::into)),
         Command::Health(options) => (1, health::check_health(options).map(|()| true)),
-        Command::Test(arguments) => (EXIT_MISCONFIGURED, block_on(recording_tests::run_tests(arguments))),
+        Command::Test(arguments) => (EXIT_MISCONFIGURED, block_on(replay_check::check_recordings(arguments))),
         Command::Export(arguments) => (1, block_on(export::export_runs(arguments)).map(|()| true)),
         Command::Erase(arguments) => (1, block_on(erase::erase(arguments)).map(|()| true)),
         Command::Chat(arguments) => (EXIT_MISCONFIGURED, block_on(chat::run_chat(arguments))),

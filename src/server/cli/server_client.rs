@@ -1,4 +1,4 @@
-//! Requests of commands to the routes of a server. The server may be hostile: what is kept of an answer is bounded, and
+//! Requests of commands to the routes of a server. The server may be hostile: what is kept of a response is bounded, and
 //! errors have nothing that a terminal would obey.
 
 use std::{error::Error, time::Duration};
@@ -10,25 +10,25 @@ use tokio::time::timeout;
 use super::{printable::excerpt, target::RunTarget};
 use crate::upstream::body::{read_excerpt, read_whole};
 
-/// The time limit of an answer that is read whole.
+/// The time limit of a response that is read whole.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest time in which nothing comes of an answer that is read in pieces.
+/// The longest time in which nothing comes of a response that is read in pieces.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The largest answer that is read whole.
+/// The largest response that is read whole.
 const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 /// The part of a refusal that is read.
 const MAX_REFUSAL_BYTES: usize = 16 * 1024;
 const MAX_SHOWN_CHARS: usize = 300;
 
 impl RunTarget {
-    /// Returns the value of a JSON answer.
+    /// Returns the value of a JSON response.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         segments: &[&str],
         query: &[(&str, &str)],
     ) -> Result<T, Box<dyn Error>> {
         let request = self.authorized(self.client.get(self.route(segments)?)).query(query).timeout(TIMEOUT);
-        let unreadable = |error: &dyn Error| format!("the server's answer cannot be read: {error}");
+        let unreadable = |error: &dyn Error| format!("the server's response cannot be read: {error}");
         let response = require_success(send(request).await?).await?;
         let body = read_whole(response, MAX_BODY_BYTES).await.map_err(|error| unreadable(&error))?;
         Ok(serde_json::from_slice(&body).map_err(|error| unreadable(&error))?)
@@ -39,7 +39,7 @@ impl RunTarget {
         require_success(send(request).await?).await.map(drop)
     }
 
-    /// Returns an answer of any status, to be read with [`next_piece`].
+    /// Returns a response of any status, to be read with [`next_piece`].
     pub(super) async fn get(&self, segments: &[&str]) -> Result<Response, Box<dyn Error>> {
         let request = self.authorized(self.client.get(self.route(segments)?));
         timeout(IDLE_TIMEOUT, send(request)).await.map_err(|_| idle())?
@@ -51,13 +51,13 @@ impl RunTarget {
     }
 }
 
-/// Returns the next piece of an answer's body; `None` at its end.
+/// Returns the next piece of a response's body; `None` at its end.
 pub(super) async fn next_piece(response: &mut Response) -> Result<Option<bytes::Bytes>, Box<dyn Error>> {
     let piece = timeout(IDLE_TIMEOUT, response.chunk()).await.map_err(|_| idle())?;
     Ok(piece.map_err(|error| format!("the response broke: {error}"))?)
 }
 
-/// Refuses an answer that is not a success, with the beginning of its body.
+/// Refuses a response that is not a success, with the beginning of its body.
 pub(super) async fn require_success(response: Response) -> Result<Response, Box<dyn Error>> {
     let status = response.status();
     if matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {

@@ -70,7 +70,7 @@ pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {
     HttpOptions {
         max_body_bytes: config.server.max_body_bytes,
         max_body_bytes_in_flight: config.server.max_body_bytes_in_flight,
-        max_answer_bytes_in_flight: config.server.max_answer_bytes_in_flight,
+        max_response_bytes_in_flight: config.server.max_response_bytes_in_flight,
         max_run_memory_bytes: config.runs.max_memory_bytes,
         max_streams: config.server.max_streams,
         keep_alive: config.server.keep_alive,

@@ -32,14 +32,14 @@ pub(crate) struct ServerConfig {
     /// The largest request body, in bytes. Larger ones are refused with 413.
     #[default(10 * 1024 * 1024)]
     pub(crate) max_body_bytes: usize,
-    /// The bytes of the request bodies that all clients are sending, together. A body that finds no room within five
+    /// The bytes of the request bodies that all clients are sending, together. A body that gets no permit within five
     /// seconds is refused with 503.
     #[default(128 * 1024 * 1024)]
     pub(crate) max_body_bytes_in_flight: usize,
-    /// The bytes of the answers with messages of threads that clients are being sent, together. An answer that finds no room
-    /// within five seconds is refused with 503.
+    /// The bytes of the responses with messages of threads that clients are being sent, together. A response that gets no
+    /// permit within five seconds is refused with 503.
     #[default(128 * 1024 * 1024)]
-    pub(crate) max_answer_bytes_in_flight: usize,
+    pub(crate) max_response_bytes_in_flight: usize,
     /// The largest number of connections. On further ones only health checks are answered, and other requests are refused
     /// with 503.
     #[cfg_attr(test, schemars(range(min = 1)))]
@@ -114,7 +114,7 @@ pub(crate) struct RunsConfig {
     #[default(64 * 1024 * 1024)]
     pub(crate) max_run_bytes: u64,
     /// The memory of the requests of running runs and of imports, and of the threads that the runs read, in bytes, together. A
-    /// request that finds no room within five seconds is refused with 503.
+    /// request that gets no permit within five seconds is refused with 503.
     #[default(256 * 1024 * 1024)]
     pub(crate) max_memory_bytes: usize,
 }

@@ -128,7 +128,7 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         (
             "\n[server]\nlisen = \"x\"",
             "my.toml:3:1: unknown key `lisen`; did you mean `listen`? (known: `listen`, `allowed_hosts`, `data_dir`, `max_body_bytes`, \
-             `max_body_bytes_in_flight`, `max_answer_bytes_in_flight`, `max_connections`, `max_streams`, `keep_alive_secs`, `drain_secs`, `head_timeout_secs`, `body_timeout_secs`, `stall_timeout_secs`, `accept_traceparent`)\n   |\n 3 | \
+             `max_body_bytes_in_flight`, `max_response_bytes_in_flight`, `max_connections`, `max_streams`, `keep_alive_secs`, `drain_secs`, `head_timeout_secs`, `body_timeout_secs`, `stall_timeout_secs`, `accept_traceparent`)\n   |\n 3 | \
              lisen = \"x\"\n   | ^",
         ),
         ("[srver]", "my.toml:1:2: unknown key `srver`; did you mean `server`?"),

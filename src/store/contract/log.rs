@@ -100,19 +100,19 @@ pub(super) async fn a_page_of_a_log_respects_max_bytes(store: DynStore) {
     assert!(store.append(&batches).await.unwrap().into_iter().all(|there| there));
     let mut whole = events(1, next - 1);
     whole.extend(large.events);
-    let read = |after: u64, room: usize| {
+    let read = |after: u64, space: usize| {
         let store = store.clone();
-        async move { store.events(OWNER, lease.run, after, room).await.unwrap().unwrap().events }
+        async move { store.events(OWNER, lease.run, after, space).await.unwrap().unwrap().events }
     };
-    for room in [0, 1, event(1).len(), 3 * event(1).len(), 500, 5000, 1_000_000, usize::MAX] {
+    for space in [0, 1, event(1).len(), 3 * event(1).len(), 500, 5000, 1_000_000, usize::MAX] {
         let mut all = Vec::new();
-        while all.len() < whole.len() && (room > 100 || all.len() < 8) {
-            let part = read(all.len() as u64, room).await;
+        while all.len() < whole.len() && (space > 100 || all.len() < 8) {
+            let part = read(all.len() as u64, space).await;
             let bytes: usize = part.iter().map(String::len).sum();
-            assert!(!part.is_empty() && (bytes <= room || part.len() == 1), "{room}: {} events", part.len());
+            assert!(!part.is_empty() && (bytes <= space || part.len() == 1), "{space}: {} events", part.len());
             all.extend(part);
         }
-        assert!(all == whole[..all.len()], "{room}");
+        assert!(all == whole[..all.len()], "{space}");
     }
     assert_eq!(read(0, 3 * event(1).len()).await.len(), 3);
     assert!(read(1, 5000).await.len() > 50, "a page has many events");

@@ -19,7 +19,7 @@
 
 mod begin;
 mod branches;
-mod content;
+mod copies;
 mod finish;
 mod lease;
 mod log;
@@ -73,7 +73,7 @@ promises! {
     branches: messages_and_states_are_read_back_unchanged, a_branch_that_was_left_can_still_be_read,
         an_updated_message_keeps_its_position, messages_carry_their_run_and_its_delivery,
         the_end_state_has_branch_state_and_interrupts, an_answered_interrupt_is_not_in_the_end_state;
-    content: a_thread_is_read_with_all_its_content, a_thread_is_created_with_its_content,
+    copies: a_thread_is_read_with_all_its_content, a_thread_is_created_with_its_content,
         feedback_is_replaced_and_removed;
     finish: an_end_is_stored_whole, a_finish_without_the_lease_writes_nothing, a_repeated_finish_changes_nothing,
         every_status_is_stored, concurrent_operations_on_many_threads_do_not_interfere;

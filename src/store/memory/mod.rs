@@ -1,7 +1,7 @@
 //! The store in memory. Its content is lost with the process.
 
-mod content;
 mod tables;
+mod whole_thread;
 
 use std::cmp::Reverse;
 

@@ -3,7 +3,7 @@
 use sqlx::Row as _;
 
 use super::pool::PostgresPool;
-use crate::store::{EventBatch, EventPage, StoreResult, columns::BatchColumns, read_places::ReadKind, rows};
+use crate::store::{EventBatch, EventPage, StoreResult, columns::BatchColumns, read_permits::ReadKind, rows};
 
 const APPEND: &str = include_str!("sql/append.sql");
 const EVENTS: &str = include_str!("sql/events.sql");
@@ -33,19 +33,19 @@ pub(super) async fn read(
     after: u64,
     max_bytes: usize,
 ) -> StoreResult<Option<EventPage>> {
-    let [start, room] = [i64::try_from(after), i64::try_from(max_bytes)].map(|n| n.unwrap_or(i64::MAX));
+    let [start, space] = [i64::try_from(after), i64::try_from(max_bytes)].map(|n| n.unwrap_or(i64::MAX));
     let rows = pool
         .read(ReadKind::Page, owner)
         .await?
-        .all(sqlx::query(EVENTS).bind(run).bind(start).bind(room.max(1)))
+        .all(sqlx::query(EVENTS).bind(run).bind(start).bind(space.max(1)))
         .await?;
     let Some(row) = rows.first() else { return Ok(None) };
     let (status, count) = (rows::status(rows::text(row, "status")?), rows::count(row, "count")?);
     let mut page = EventPage::new(after, status, count);
-    let mut room = max_bytes;
+    let mut space = max_bytes;
     for row in &rows {
         // A run without a log has one row, of NULLs.
-        if row.try_get::<Option<i64>, _>("first")?.is_none() || !page.extend(row, &mut room)? {
+        if row.try_get::<Option<i64>, _>("first")?.is_none() || !page.extend(row, &mut space)? {
             break;
         }
     }

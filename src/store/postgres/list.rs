@@ -1,7 +1,7 @@
 //! Lists the threads of an owner, and searches them.
 
 use super::{pool::PostgresPool, words::query};
-use crate::store::{StoreResult, Thread, ThreadPage, read_places::ReadKind, rows, search::terms, text::name_to_text};
+use crate::store::{StoreResult, Thread, ThreadPage, read_permits::ReadKind, rows, search::terms, text::name_to_text};
 
 /// A search looks through this many of the latest threads first. The index finds no word in order of threads, and would
 /// read all threads with a common one.

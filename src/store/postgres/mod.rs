@@ -7,7 +7,6 @@
 //! The tables are in `schema.sql`. To change them, raise `SCHEMA_VERSION` in `open`.
 
 mod begin;
-mod content;
 mod error;
 mod events;
 mod list;
@@ -17,6 +16,7 @@ mod open;
 mod pool;
 mod reader;
 mod remove;
+mod whole_thread;
 mod words;
 
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use super::{
     Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
     ThreadUpdate, ThreadVersion, ThreadView, Topic,
     columns::{FinishColumns, UpdateColumns},
-    read_places::SERVER,
+    read_permits::SERVER,
     rows,
     text::{name_to_text, to_json},
 };
@@ -93,7 +93,7 @@ impl PostgresStore {
     /// Connects to the database of a URL such as `postgres://user:password@host:5432/database`.
     ///
     /// # Errors
-    /// An [`OpenError`] if the URL is invalid, the server does not answer within 5 s or refuses, or the tables are of another
+    /// An [`OpenError`] if the URL is invalid, the server does not respond within 5 s or refuses, or the tables are of another
     /// version or cannot be created.
     ///
     /// # Panics
@@ -168,11 +168,11 @@ impl Store for PostgresStore {
     }
 
     async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
-        content::content(&self.pool, key).await
+        whole_thread::content(&self.pool, key).await
     }
 
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
-        content::insert(&self.pool, key, content).await
+        whole_thread::insert(&self.pool, key, content).await
     }
 
     async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {

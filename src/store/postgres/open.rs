@@ -31,7 +31,7 @@ pub(super) async fn open(url: &str) -> Result<PostgresPool, OpenError> {
     let options = options.extra_float_digits(None).disable_statement_logging();
     let place = place(&options);
     // Not through the pool, which would retry and lose the cause of the error.
-    let timed_out = || OpenError::Unreachable { place: place.clone(), why: "no answer in time".to_owned() };
+    let timed_out = || OpenError::Unreachable { place: place.clone(), why: "no response in time".to_owned() };
     let connected = timeout(CONNECT_TIMEOUT, options.connect()).await.map_err(|_| timed_out())?;
     let mut conn = connected.map_err(|error| open_error(&place, &error))?;
     timeout(CONNECT_TIMEOUT, prepare(&mut conn, &place)).await.map_err(|_| timed_out())??;

@@ -1,6 +1,6 @@
 //! The connection pool, and the timeout of operations.
 //!
-//! Reads have places of their own, fewer than there are connections, so that writes always find one.
+//! Reads have permits of their own, fewer than there are connections, so that writes always find one.
 
 use std::{io, time::Duration};
 
@@ -13,9 +13,12 @@ use sqlx::{
 };
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::store::{
-    StoreError, StoreResult,
-    read_places::{ReadKind, ReadPlace, ReadPlaces},
+use crate::{
+    base::permits::Permit,
+    store::{
+        StoreError, StoreResult,
+        read_permits::{ReadKind, ReadPermits},
+    },
 };
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,7 +47,7 @@ const SETTINGS: &str = "
 #[derive(Debug, Clone)]
 pub(super) struct PostgresPool {
     pub(super) sqlx: PgPool,
-    places: ReadPlaces,
+    permits: ReadPermits,
 }
 
 impl PostgresPool {
@@ -70,27 +73,27 @@ impl PostgresPool {
                     }
                 })
             });
-        Self { sqlx: pool.connect_lazy_with(options), places: ReadPlaces::new() }
+        Self { sqlx: pool.connect_lazy_with(options), permits: ReadPermits::new() }
     }
 
     pub(super) async fn operation(&self) -> StoreResult<Operation> {
         self.operation_within(OPERATION_TIMEOUT, None).await
     }
 
-    /// Waits for a place of this owner, and begins a read.
+    /// Waits for a permit of this owner, and begins a read.
     pub(super) async fn read(&self, kind: ReadKind, owner: &str) -> StoreResult<Operation> {
-        let place = self.place(kind, owner).await;
-        self.operation_within(kind.time_limit(), Some(place)).await
+        let permit = self.permit(kind, owner).await;
+        self.operation_within(kind.time_limit(), Some(permit)).await
     }
 
-    pub(super) async fn place(&self, kind: ReadKind, owner: &str) -> ReadPlace {
-        self.places.take(kind, owner).await
+    pub(super) async fn permit(&self, kind: ReadKind, owner: &str) -> Permit {
+        self.permits.take(kind, owner).await
     }
 
-    pub(super) async fn operation_within(&self, limit: Duration, place: Option<ReadPlace>) -> StoreResult<Operation> {
+    pub(super) async fn operation_within(&self, limit: Duration, permit: Option<Permit>) -> StoreResult<Operation> {
         let conn = self.sqlx.acquire().await?;
         let deadline = Instant::now() + limit;
-        Ok(Operation { conn, deadline, is_idle: true, in_transaction: false, place })
+        Ok(Operation { conn, deadline, is_idle: true, in_transaction: false, permit })
     }
 
     pub(super) async fn first(&self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {
@@ -111,7 +114,7 @@ pub(super) struct Operation {
     deadline: Instant,
     is_idle: bool,
     in_transaction: bool,
-    place: Option<ReadPlace>,
+    permit: Option<Permit>,
 }
 
 impl Operation {
@@ -127,9 +130,9 @@ impl Operation {
         Ok(())
     }
 
-    /// Gives the connection back, and keeps the place.
-    pub(super) fn into_place(mut self) -> Option<ReadPlace> {
-        self.place.take()
+    /// Gives the connection back, and keeps the permit.
+    pub(super) fn into_permit(mut self) -> Option<Permit> {
+        self.permit.take()
     }
 
     pub(super) async fn first(&mut self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {

@@ -8,7 +8,7 @@ use crate::{
     store::{
         EndState, EndedRun, MessagePage, MessageQuery, RunRecord, StoreError, StoreResult, ThreadKey, ThreadParts,
         ThreadView,
-        read_places::ReadKind,
+        read_permits::ReadKind,
         rows::{self, DbRow},
         text::{from_json, name_to_text},
         write::unanswered,
@@ -80,7 +80,7 @@ pub(super) async fn thread(
     }
     let Some(thread) = thread else { return Ok(None) };
     let runs = runs.iter().map(rows::run).collect::<Result<_, _>>()?;
-    // The place is kept until the messages are parsed.
+    // The permit is kept until the messages are parsed.
     let nodes = parse(operation, move || nodes.iter().map(rows::node).collect()).await?;
     Ok(Some(ThreadView { thread, nodes, runs }))
 }
@@ -90,9 +90,9 @@ pub(super) async fn parse<T: Send + 'static>(
     operation: Operation,
     parse: impl FnOnce() -> StoreResult<T> + Send + 'static,
 ) -> StoreResult<T> {
-    let place = operation.into_place();
+    let permit = operation.into_permit();
     let parsed = tokio::task::spawn_blocking(move || {
-        let _place = place;
+        let _permit = permit;
         parse()
     });
     parsed.await.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))

@@ -35,7 +35,7 @@ pub(super) fn insert(tx: &Tx<'_>, batch: &BatchColumns) -> StoreResult<()> {
     tx.execute(INSERT, (batch.lease.run, batch.last, batch.first, &batch.body, &batch.times)).map(drop)
 }
 
-pub(super) fn read(conn: &Connection, run: i64, after: u64, mut room: usize) -> StoreResult<Option<EventPage>> {
+pub(super) fn read(conn: &Connection, run: i64, after: u64, mut space: usize) -> StoreResult<Option<EventPage>> {
     let tx = conn.unchecked_transaction()?;
     let page = |row: &Row<'_>| {
         let status = rows::status(rows::text(row, "status")?);
@@ -46,7 +46,7 @@ pub(super) fn read(conn: &Connection, run: i64, after: u64, mut room: usize) -> 
     let mut select = tx.prepare_cached(READ)?;
     let mut batches = select.query((run, i64::try_from(after).unwrap_or(i64::MAX)))?;
     while let Some(batch) = batches.next()? {
-        if !page.extend(batch, &mut room)? {
+        if !page.extend(batch, &mut space)? {
             break;
         }
     }

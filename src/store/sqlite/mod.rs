@@ -9,7 +9,6 @@
 
 mod begin;
 mod connection;
-mod content;
 mod error;
 mod events;
 mod files;
@@ -19,6 +18,7 @@ mod reader;
 mod remove;
 mod search;
 mod truncate;
+mod whole_thread;
 mod writer;
 
 use std::{io, path::Path, sync::Arc, time::Instant};
@@ -37,12 +37,12 @@ use super::{
     MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult,
     SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, NO_WORDS, UpdateColumns},
-    read_places::{ReadKind, SERVER},
+    read_permits::{ReadKind, SERVER},
     rows,
     text::{name_to_text, to_json},
 };
 use crate::{
-    base::fair_share::{FairShare, SharedPlace},
+    base::permits::{Permit, Permits},
     protocol::{MessageId, RunId},
 };
 
@@ -84,8 +84,8 @@ const COUNT_TAKEOVER: &str = "UPDATE agui_runs SET takeovers = takeovers + 1 WHE
 pub struct SqliteStore {
     writer: SqliteWriter,
     readers: Readers,
-    /// The turn for a step of indexing or deleting. Owners take turns.
-    upkeep: Arc<FairShare<Arc<str>>>,
+    /// The permit for a step of indexing or deleting.
+    upkeep: Arc<Permits>,
     /// When the write-ahead log was last emptied.
     truncated: Mutex<Option<Instant>>,
     files: Arc<DatabaseFiles>,
@@ -109,24 +109,24 @@ impl SqliteStore {
         Ok(Self {
             writer,
             readers,
-            upkeep: FairShare::new(1),
+            upkeep: Permits::new(1, None),
             truncated: Mutex::default(),
             files,
             opened: Arc::new(opened),
         })
     }
 
-    /// Repeats a step of upkeep until it returns `false`. Returns the turn of the last step.
+    /// Repeats a step of upkeep until it returns `false`. Returns the permit of the last step.
     async fn keep_up(
         &self,
         owner: &str,
         step: impl Fn(&Tx<'_>) -> StoreResult<bool> + Clone + Send + 'static,
-    ) -> StoreResult<SharedPlace<Arc<str>>> {
+    ) -> StoreResult<Permit> {
         let owner = owner.into();
         loop {
-            let (turn, step) = (self.upkeep.take(&owner, 1).await, step.clone());
+            let (permit, step) = (self.upkeep.take(&owner, 1).await, step.clone());
             if !self.writer.run(JobKind::Upkeep, move |tx| step(tx)).await? {
-                return Ok(turn);
+                return Ok(permit);
             }
         }
     }
@@ -221,13 +221,13 @@ impl Store for SqliteStore {
 
     async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
         let (owner, key) = (key.owner.clone(), key.clone());
-        self.readers.read(ReadKind::Thread, &owner, move |conn| content::read(conn, &key)).await
+        self.readers.read(ReadKind::Thread, &owner, move |conn| whole_thread::read(conn, &key)).await
     }
 
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
-        let _place = self.readers.places.take(ReadKind::Thread, &key.owner).await;
+        let _permit = self.readers.permits.take(ReadKind::Thread, &key.owner).await;
         let columns = ContentColumns::new(key, content, NO_WORDS)?;
-        self.writer.write(move |tx| content::insert(tx, &columns)).await
+        self.writer.write(move |tx| whole_thread::insert(tx, &columns)).await
     }
 
     async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {

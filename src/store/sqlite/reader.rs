@@ -19,7 +19,7 @@ use crate::{
     protocol::InterruptId,
     store::{
         EndState, MessagePage, MessageQuery, StoreError, StoreResult, ThreadKey, ThreadParts, ThreadView,
-        read_places::{ReadKind, ReadPlaces},
+        read_permits::{ReadKind, ReadPermits},
         rows::{self, DbRow},
         text::{from_json, name_to_text, to_json},
         write::unanswered,
@@ -58,12 +58,12 @@ const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = ? AND answ
 pub(super) struct Readers {
     files: Arc<DatabaseFiles>,
     idle: Arc<Mutex<Vec<Connection>>>,
-    pub(super) places: ReadPlaces,
+    pub(super) permits: ReadPermits,
 }
 
 impl Readers {
     pub(super) fn new(files: Arc<DatabaseFiles>) -> Self {
-        Self { files, idle: Arc::default(), places: ReadPlaces::new() }
+        Self { files, idle: Arc::default(), permits: ReadPermits::new() }
     }
 
     pub(super) async fn read<T: Send + 'static>(
@@ -72,12 +72,12 @@ impl Readers {
         owner: &str,
         work: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        let place = self.places.take(kind, owner).await;
+        let permit = self.permits.take(kind, owner).await;
         let (idle, files, stop) = (self.idle.clone(), self.files.clone(), StopOnDrop::default());
         let stopped = stop.0.clone();
         let read = tokio::task::spawn_blocking(move || {
             // Until the end of the work, also if it is interrupted.
-            let _place = place;
+            let _permit = permit;
             let pooled = idle.lock().pop();
             let mut conn = match pooled {
                 Some(conn) => conn,
@@ -237,7 +237,7 @@ mod tests {
             _ = endless(&readers, begun) => panic!("it is endless"),
             _ = has_begun => {}
         }
-        // The owner has one place for searches.
+        // The owner has one permit for searches.
         let next = readers.read(ReadKind::Search, ANN, |_| Ok(7));
         assert_eq!(timeout(Duration::from_secs(20), next).await.unwrap().unwrap(), 7);
     }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::store::{
     Millis, Retention, StoreResult, SweepResult,
-    read_places::{ReadKind, SERVER},
+    read_permits::{ReadKind, SERVER},
     retention::surplus,
 };
 
@@ -74,8 +74,8 @@ impl SqliteStore {
     pub(super) async fn delete_thread(&self, thread: i64) -> StoreResult<bool> {
         let unlink = move |tx: &mut Tx<'_>| one(tx.conn, UNLINK, [thread], |row| Ok(row.get::<_, String>(0)?));
         let Some(owner) = self.writer.write(unlink).await? else { return Ok(false) };
-        // Keeps the turn, so that one truncation runs at a time.
-        let _turn = self.keep_up(&owner, move |tx| purge_step(tx, Some(thread))).await?;
+        // Keeps the permit, so that one truncation runs at a time.
+        let _permit = self.keep_up(&owner, move |tx| purge_step(tx, Some(thread))).await?;
         self.truncate_log().await?;
         Ok(true)
     }

@@ -1,4 +1,4 @@
-//! The tool `ask_user`: the model asks the person, with a JSON Schema of its own for the answer.
+//! The tool `ask_user`: the model asks the person, with a JSON Schema of its own for the reply.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::{
 
 const MAX_QUESTION_CHARS: usize = 4000;
 
-/// Returns the tool. The run ends with an interrupt, and the run with the answer gives it to the model.
+/// Returns the tool. The run ends with an interrupt, and the run with the reply gives it to the model.
 pub fn ask_user() -> FnTool {
     let parameters = json!({
         "type": "object",
@@ -39,17 +39,17 @@ pub fn ask_user() -> FnTool {
 
 async fn call(mut arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
     let schema = arguments.remove("schema").unwrap_or_else(|| json!({ "type": "string" }));
-    let validator = Validator::of_answer(&schema)
+    let validator = Validator::of_value(&schema)
         .map_err(|problem| ToolError::new(format!("the schema cannot be used: {problem}")))?;
     let text = arguments.get("question").and_then(Value::as_str).unwrap_or_default();
-    let answer = cx.ask(Question::new(text).key("answer").response_schema(schema)).await?;
-    // A server that stores no threads does not know the question, and did not check the answer.
+    let reply = cx.ask(Question::new(text).key("answer").response_schema(schema)).await?;
+    // A server that stores no threads does not know the question, and did not check the reply.
     validator
-        .check_answer(&answer)
+        .check_value(&reply)
         .await
         .map_err(|problem| ToolError::new(format!("the user's answer does not fit the schema: {problem}")))?;
-    Ok(match answer {
+    Ok(match reply {
         Value::String(text) => text,
-        answer => answer.to_string(),
+        reply => reply.to_string(),
     })
 }

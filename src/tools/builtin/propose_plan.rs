@@ -48,8 +48,8 @@ async fn call(arguments: JsonObject, cx: ToolContext) -> Result<String, ToolErro
         .reason("plan_review")
         .response_schema(review_schema())
         .metadata("steps", Value::Array(steps));
-    let answer = cx.ask(question).await?;
-    Ok(review(&proposed, &answer).to_string())
+    let reply = cx.ask(question).await?;
+    Ok(review(&proposed, &reply).to_string())
 }
 
 fn texts(list: Option<&Value>) -> Vec<String> {
@@ -78,15 +78,15 @@ fn review_schema() -> Value {
 }
 
 /// Returns the result for the model. Everything but a clear yes with at least one step rejects the plan.
-fn review(proposed: &[String], answer: &Value) -> Value {
-    if answer.get("approved") != Some(&Value::Bool(true)) {
-        let reason = answer.get("reason").and_then(Value::as_str).filter(|reason| !reason.trim().is_empty());
+fn review(proposed: &[String], reply: &Value) -> Value {
+    if reply.get("approved") != Some(&Value::Bool(true)) {
+        let reason = reply.get("reason").and_then(Value::as_str).filter(|reason| !reason.trim().is_empty());
         return match reason {
             Some(reason) => json!({ "approved": false, "reason": reason }),
             None => json!({ "approved": false }),
         };
     }
-    let steps = match answer.get("steps") {
+    let steps = match reply.get("steps") {
         None | Some(Value::Null) => proposed.to_vec(),
         Some(steps) => enabled_steps(steps),
     };
@@ -113,9 +113,9 @@ mod tests {
     #[tokio::test]
     async fn a_plan_is_accepted_edited_or_rejected() {
         let proposed = ["Search".to_owned(), "Report".to_owned()];
-        let validator = Validator::of_answer(&review_schema()).unwrap();
+        let validator = Validator::of_value(&review_schema()).unwrap();
         let step = |text: &str, status: &str| json!({ "description": text, "status": status });
-        for (answer, expected) in [
+        for (reply, expected) in [
             (json!({ "approved": true }), json!({ "approved": true, "edited": false, "steps": proposed })),
             (
                 json!({ "approved": true, "steps": [step("Search twice", "enabled"), step("Report", "disabled")] }),
@@ -132,10 +132,10 @@ mod tests {
             (json!({ "approved": false, "reason": "Too long" }), json!({ "approved": false, "reason": "Too long" })),
             (json!({ "approved": false, "steps": [step("Search", "enabled")] }), json!({ "approved": false })),
         ] {
-            validator.check_answer(&answer).await.unwrap();
-            assert_eq!(review(&proposed, &answer), expected);
+            validator.check_value(&reply).await.unwrap();
+            assert_eq!(review(&proposed, &reply), expected);
         }
-        // A server that stores no threads does not check the answer.
+        // A server that stores no threads does not check the reply.
         for unclear in [json!("yes"), json!(null), json!({ "approved": "true" }), json!({ "steps": [] })] {
             assert_eq!(review(&proposed, &unclear), json!({ "approved": false }), "{unclear}");
         }

@@ -26,7 +26,7 @@ pub(super) async fn to_content(
     let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media_type = essence(media_type);
     if status.is_redirection() {
-        return Err(ToolError::new(format!("{status}: the answer is a redirect, which is not followed.")));
+        return Err(ToolError::new(format!("{status}: the response is a redirect, which is not followed.")));
     }
     if !status.is_success() {
         return Err(refusal(response, &media_type).await?);
@@ -41,9 +41,9 @@ pub(super) async fn to_content(
     }
     let text = decode_text(&bytes, &media_type, is_cut)?;
     match pointer {
-        Some(_) if is_cut => Err(ToolError::new(format!("The answer is longer than {limit} bytes."))),
+        Some(_) if is_cut => Err(ToolError::new(format!("The response is longer than {limit} bytes."))),
         Some(pointer) => select(&text, pointer).map(Into::into),
-        None if is_cut => Ok(format!("{text}\n\n[cut here: the answer is longer than {limit} bytes]").into()),
+        None if is_cut => Ok(format!("{text}\n\n[cut here: the response is longer than {limit} bytes]").into()),
         None if text.trim().is_empty() => Ok(format!("(the service answered {status}, with nothing else)").into()),
         None => Ok(text.into()),
     }
@@ -61,7 +61,7 @@ async fn refusal(response: Response, media_type: &str) -> Result<ToolError, Tool
 }
 
 fn broken_off(error: Box<dyn std::error::Error + Send + Sync>) -> ToolError {
-    ToolError::new("The answer broke off before its end.").caused_by(error)
+    ToolError::new("The response broke off before its end.").caused_by(error)
 }
 
 /// Returns whether a media type can be text. A missing type and plain bytes can: the content decides.
@@ -76,7 +76,7 @@ fn is_text(media_type: &str) -> bool {
 fn decode_text(bytes: &[u8], media_type: &str, is_cut: bool) -> Result<String, ToolError> {
     let not_text = || {
         let kind = if media_type.is_empty() { "data of an unknown kind" } else { media_type };
-        ToolError::new(format!("The answer is {kind}, which cannot be read as text."))
+        ToolError::new(format!("The response is {kind}, which cannot be read as text."))
     };
     if !is_text(media_type) {
         return Err(not_text());
@@ -95,11 +95,11 @@ fn decode_text(bytes: &[u8], media_type: &str, is_cut: bool) -> Result<String, T
 }
 
 fn select(text: &str, pointer: &str) -> Result<String, ToolError> {
-    let json: Value =
-        serde_json::from_str(text).map_err(|error| ToolError::new("The answer is not valid JSON.").caused_by(error))?;
+    let json: Value = serde_json::from_str(text)
+        .map_err(|error| ToolError::new("The response is not valid JSON.").caused_by(error))?;
     match json.pointer(pointer) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(value) => Ok(value.to_string()),
-        None => Err(ToolError::new(format!("The answer has nothing at {pointer}."))),
+        None => Err(ToolError::new(format!("The response has nothing at {pointer}."))),
     }
 }

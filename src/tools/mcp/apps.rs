@@ -21,8 +21,8 @@ use crate::{
 /// The largest resource that a page can read, in bytes of JSON. Pages are HTML with all their scripts in it.
 const MAX_RESOURCE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Answers a request of a page of this server. `tools` are those that the agent has.
-pub(super) async fn answer(
+/// Responds to a request of a page of this server. `tools` are those that the agent has.
+pub(super) async fn respond(
     caller: &McpCaller,
     tools: &[Arc<McpTool>],
     request: &AppRequest,
@@ -63,10 +63,10 @@ async fn request_bounded(
     max_bytes: usize,
     cx: &ToolContext,
 ) -> Result<Value, ToolError> {
-    let (mut answer, secrets) = caller.call(request, cx).await?;
-    if answer.to_string().len() > max_bytes {
+    let (mut response, secrets) = caller.call(request, cx).await?;
+    if response.to_string().len() > max_bytes {
         return Err(ToolError::new(format!("the answer is larger than {max_bytes} bytes")));
     }
-    redact(&mut answer, &secrets);
-    Ok(answer)
+    redact(&mut response, &secrets);
+    Ok(response)
 }

@@ -1,8 +1,8 @@
-//! A call of a run to an MCP server, from the request to the answer: time limits, progress, and questions to a person.
+//! A call of a run to an MCP server, from the request to the response: time limits, progress, and questions to a person.
 //!
-//! A question without an answer ends the call: it is cancelled at the server, and the run ends with an interrupt. The
+//! A question without a reply ends the call: it is cancelled at the server, and the run ends with an interrupt. The
 //! next run of the thread makes the call again from its start, so **what the server did before its question it does
-//! again**. When the server asks the same question again, with the same text and form, it gets the person's answer. A
+//! again**. When the server asks the same question again, with the same text and form, it gets the person's reply. A
 //! question that differs is a new one, and so is one that is asked a second time within a call.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -75,7 +75,7 @@ impl McpCaller {
         cx.trace().add_to(&mut headers);
         let _turn = client.state.calls.turn().await;
         let sent = client.send_for_run(request, headers, cx, self.options.max_timeout).await;
-        let answered = match sent {
+        let responded = match sent {
             Ok((pending, open)) => {
                 let (begin, asked) = (Instant::now(), HashMap::new());
                 let (caller, last_sign, last_progress, last_shown) = (self, begin, None, None);
@@ -85,8 +85,8 @@ impl McpCaller {
             Err(error) => Err(McpCallFailure::Request(error)),
         };
         client.secrets().iter().for_each(|secret| secrets.add(secret));
-        match answered {
-            Ok(answer) => Ok((answer, secrets)),
+        match responded {
+            Ok(response) => Ok((response, secrets)),
             Err(failure) => Err(self.tool_error(failure, &client, &secrets)),
         }
     }
@@ -141,24 +141,24 @@ impl OngoingCall<'_> {
             let (idle_end, end) = (deadline(self.last_sign, timeout), deadline(self.begin, max_timeout));
             tokio::select! {
                 biased;
-                answer = pending.answer() => {
+                response = pending.response() => {
                     open.finish();
-                    return answer.map_err(McpCallFailure::Request);
+                    return response.map_err(McpCallFailure::Request);
                 }
                 () = sleep_until(idle_end.min(end)) => {
                     return Err(McpCallFailure::TimedOut(if idle_end <= end { timeout } else { max_timeout }));
                 }
                 Some(signal) = open.signals.recv() => match signal {
                     CallSignal::Progress(progress) => self.progress(progress),
-                    CallSignal::Question(Elicitation { message, form, answer }) => {
-                        match self.given_answer(message, form).await {
-                            Ok(given) => drop(answer.send(given)),
+                    CallSignal::Question(Elicitation { message, form, reply }) => {
+                        match self.given_reply(message, form).await {
+                            Ok(given) => drop(reply.send(given)),
                             Err(error) => {
-                                // Before `answer` is dropped, which answers the question with `cancel`.
+                                // Before `reply` is dropped, which answers the question with `cancel`.
                                 pending.cancel().await;
                                 if error.is_question() {
                                     // The next run makes the call again. The server is told twice that this one is
-                                    // over: by the cancellation, and by the answer `cancel` to its question.
+                                    // over: by the cancellation, and by the reply `cancel` to its question.
                                     open.finish();
                                 }
                                 return Err(McpCallFailure::Tool(error));
@@ -195,8 +195,8 @@ impl OngoingCall<'_> {
         let _ = self.cx.show_progress(text, total.map(|total| progress / total));
     }
 
-    /// Returns the person's answer to a question. Fails with the question if it has no answer yet.
-    async fn given_answer(&mut self, message: String, form: Value) -> Result<ElicitResult, ToolError> {
+    /// Returns the person's reply to a question. Fails with the question if it has no reply yet.
+    async fn given_reply(&mut self, message: String, form: Value) -> Result<ElicitResult, ToolError> {
         let server = &self.caller.server;
         if self.asked.values().sum::<usize>() == MAX_QUESTIONS {
             let problem = format!("The MCP server `{server}` asked more than {MAX_QUESTIONS} questions in one call.");
@@ -212,7 +212,7 @@ impl OngoingCall<'_> {
         let question =
             Question::new(message).key(key).response_schema(form).metadata("mcpServer", server.as_ref().into());
         let question = question.metadata("toolName", self.cx.tool_name().into());
-        let given = match self.cx.answer_to(question)? {
+        let given = match self.cx.reply_to(question)? {
             None => ElicitResult::new(ElicitationAction::Decline),
             Some(content) => {
                 let checked = validator.check(&content.to_string()).await.map_err(|problem| {

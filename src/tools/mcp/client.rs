@@ -44,20 +44,20 @@ impl McpClient {
     }
 
     pub(super) async fn list_tools(&self, max: usize) -> Result<Vec<Value>, RequestError> {
-        let (mut tools, mut cursors, mut room) = (Vec::new(), HashSet::new(), MAX_LIST_BYTES);
+        let (mut tools, mut cursors, mut space) = (Vec::new(), HashSet::new(), MAX_LIST_BYTES);
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
-            let answer = self.request(ListToolsRequest::with_param(page).into()).await?;
-            for tool in answer.get("tools").and_then(Value::as_array).into_iter().flatten() {
+            let response = self.request(ListToolsRequest::with_param(page).into()).await?;
+            for tool in response.get("tools").and_then(Value::as_array).into_iter().flatten() {
                 let size = tool.to_string().len();
-                if tools.len() == max || size > room {
+                if tools.len() == max || size > space {
                     return Ok(tools);
                 }
-                room -= size;
+                space -= size;
                 tools.push(tool.clone());
             }
-            match answer.get("nextCursor").and_then(Value::as_str) {
+            match response.get("nextCursor").and_then(Value::as_str) {
                 Some(next) if cursors.insert(next.to_owned()) => cursor = Some(next.to_owned()),
                 _ => break,
             }
@@ -90,15 +90,15 @@ impl McpClient {
         begun.map_err(request_error)
     }
 
-    /// Returns whether the server answers a ping in time. An error is an answer, too: not every server knows `ping`.
-    pub(super) async fn answers_ping(&self, limit: Duration) -> bool {
-        let answer = timeout(limit, self.peer.send_request(PingRequest::default().into())).await;
-        matches!(answer, Ok(Ok(_) | Err(ServiceError::McpError(_))))
+    /// Returns whether the server responds to a ping in time. An error is a response, too: not every server knows `ping`.
+    pub(super) async fn responds_to_ping(&self, limit: Duration) -> bool {
+        let response = timeout(limit, self.peer.send_request(PingRequest::default().into())).await;
+        matches!(response, Ok(Ok(_) | Err(ServiceError::McpError(_))))
     }
 
     async fn request(&self, request: ClientRequest) -> Result<Value, RequestError> {
         let (mut pending, _, _) = self.send(request, HeaderMap::new()).await.map_err(request_error)?;
-        pending.answer().await
+        pending.response().await
     }
 
     async fn send(
@@ -113,9 +113,9 @@ impl McpClient {
     }
 }
 
-/// A request without an answer yet. Dropping this cancels the request at the server.
+/// A request without a response yet. Dropping this cancels the request at the server.
 pub(super) struct PendingRequest {
-    /// `None` after the answer.
+    /// `None` after the response.
     id: Option<RequestId>,
     received: oneshot::Receiver<Result<ServerResult, ServiceError>>,
     peer: Peer<RoleClient>,
@@ -124,11 +124,11 @@ pub(super) struct PendingRequest {
 
 impl PendingRequest {
     /// Can be dropped and called again until it has returned.
-    pub(super) async fn answer(&mut self) -> Result<Value, RequestError> {
-        let answer = (&mut self.received).await;
+    pub(super) async fn response(&mut self) -> Result<Value, RequestError> {
+        let response = (&mut self.received).await;
         self.id = None;
-        let answer = answer.map_err(|closed| RequestError::Disconnected(closed.into()))?.map_err(request_error)?;
-        serde_json::to_value(answer).map_err(|error| RequestError::Refused(error.to_string()))
+        let response = response.map_err(|closed| RequestError::Disconnected(closed.into()))?.map_err(request_error)?;
+        serde_json::to_value(response).map_err(|error| RequestError::Refused(error.to_string()))
     }
 
     /// Cancels the request, and waits until the server has been told.

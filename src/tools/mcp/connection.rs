@@ -1,6 +1,6 @@
 //! A connection to an MCP server: a process, or a server over HTTP. Only the files of this module that a connection
 //! consists of (`connection`, `client`, `handler`, `http_client`, `dense_messages`, `in_flight`) use the protocol library,
-//! `rmcp`, for more than the types of requests and answers.
+//! `rmcp`, for more than the types of requests and responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -108,7 +108,7 @@ impl McpConnection {
                     IDLE_PING_INTERVAL
                 }
             };
-            if !self.client.answers_ping(ping_timeout).await {
+            if !self.client.responds_to_ping(ping_timeout).await {
                 return ConnectionEvent::Lost("it does not answer a ping".to_owned());
             }
         }

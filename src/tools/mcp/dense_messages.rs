@@ -18,16 +18,16 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 /// The largest number of JSON values in a message.
 const MAX_VALUES: usize = 100_000;
 
-/// The answer to a request, of which the result is not read.
+/// The response to a request, of which the result is not read.
 #[derive(Deserialize)]
-struct Answer {
+struct ResponseHead {
     id: RequestId,
     #[serde(default)]
     method: Option<IgnoredAny>,
 }
 
-/// Returns a message if it has at most [`MAX_VALUES`], and if not a line with an error that answers the same request.
-/// `None` if it answers none.
+/// Returns a message if it has at most [`MAX_VALUES`], and if not a line with an error for the same request.
+/// `None` if it is for none.
 pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
     if message.len() <= MAX_VALUES || count_values(&message) <= MAX_VALUES {
         return Some(message);
@@ -36,7 +36,7 @@ pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
         bytes = message.len(),
         "a message of an MCP server has more than {MAX_VALUES} values and is not read"
     );
-    let Ok(Answer { id, method: None }) = serde_json::from_slice(&message) else { return None };
+    let Ok(ResponseHead { id, method: None }) = serde_json::from_slice(&message) else { return None };
     let error = ErrorData::internal_error(format!("its answer has more than {MAX_VALUES} JSON values"), None);
     let mut line = serde_json::to_vec(&ServerJsonRpcMessage::error(error, Some(id))).ok()?;
     line.push(b'\n');

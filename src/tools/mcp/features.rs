@@ -79,8 +79,8 @@ where
 async fn list_resources(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
     let page = listing::page(&arguments);
     let is_first_page = page.cursor.is_none();
-    let (answer, secrets) = caller.call(ListResourcesRequest::with_param(page), &cx).await?;
-    let mut lines = listing::lines(&answer, "resources", "uri", &secrets);
+    let (response, secrets) = caller.call(ListResourcesRequest::with_param(page), &cx).await?;
+    let mut lines = listing::lines(&response, "resources", "uri", &secrets);
     if is_first_page {
         // Not every server has templates.
         let request = ListResourceTemplatesRequest::with_param(PaginatedRequestParams::default());
@@ -88,14 +88,14 @@ async fn list_resources(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolC
             lines.extend(listing::lines(&templates, "resourceTemplates", "uriTemplate", &secrets));
         }
     }
-    listing::to_content(lines, &answer, caller.options.max_result_bytes, &secrets)
+    listing::to_content(lines, &response, caller.options.max_result_bytes, &secrets)
 }
 
 async fn read_resource(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
     let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or_default().to_owned();
     let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
-    let (answer, secrets) = caller.call(request, &cx).await?;
-    let contents = answer.get("contents").and_then(Value::as_array).into_iter().flatten();
+    let (response, secrets) = caller.call(request, &cx).await?;
+    let contents = response.get("contents").and_then(Value::as_array).into_iter().flatten();
     let blocks: Vec<_> = contents.map(|content| json!({ "type": "resource", "resource": content })).collect();
     let limit = caller.options.max_result_bytes;
     result::to_content(&json!({ "content": blocks }), limit, &secrets)
@@ -103,9 +103,9 @@ async fn read_resource(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolCo
 
 async fn list_prompts(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
     let request = ListPromptsRequest::with_param(listing::page(&arguments));
-    let (answer, secrets) = caller.call(request, &cx).await?;
-    let lines = listing::lines(&answer, "prompts", "name", &secrets);
-    listing::to_content(lines, &answer, caller.options.max_result_bytes, &secrets)
+    let (response, secrets) = caller.call(request, &cx).await?;
+    let lines = listing::lines(&response, "prompts", "name", &secrets);
+    listing::to_content(lines, &response, caller.options.max_result_bytes, &secrets)
 }
 
 async fn get_prompt(caller: Arc<McpCaller>, mut arguments: JsonObject, cx: ToolContext) -> FeatureResult {
@@ -115,8 +115,8 @@ async fn get_prompt(caller: Arc<McpCaller>, mut arguments: JsonObject, cx: ToolC
         _ => JsonObject::new(),
     };
     let request = GetPromptRequestParams::new(name).with_arguments(arguments);
-    let (answer, secrets) = caller.call(GetPromptRequest::new(request), &cx).await?;
-    let messages = answer.get("messages").and_then(Value::as_array).into_iter().flatten();
+    let (response, secrets) = caller.call(GetPromptRequest::new(request), &cx).await?;
+    let messages = response.get("messages").and_then(Value::as_array).into_iter().flatten();
     let blocks = messages.flat_map(|message| {
         let role = message.get("role").and_then(Value::as_str).unwrap_or("user");
         [json!({ "type": "text", "text": format!("{role}:") }), message.get("content").cloned().unwrap_or_default()]

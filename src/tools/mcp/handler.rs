@@ -43,7 +43,7 @@ pub(super) struct ConnectionState {
 }
 
 impl ServerHandler {
-    /// Returns the answer of a person; `None` if no person can be asked.
+    /// Returns the reply of a person; `None` if no person can be asked.
     async fn ask(&self, params: ElicitRequestParams, context: &RequestContext<RoleClient>) -> Option<ElicitResult> {
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else { return None };
         let form = serde_json::to_value(requested_schema).ok()?;
@@ -58,12 +58,12 @@ impl ServerHandler {
             Some(InboundStreamOrigin::OutboundRequest(call)) => Some(call.clone()),
             _ => None,
         };
-        let (answer, answered) = oneshot::channel();
-        if self.state.calls.ask(call.as_ref(), Elicitation { message, form, answer }).await.is_none() {
+        let (reply, replied) = oneshot::channel();
+        if self.state.calls.ask(call.as_ref(), Elicitation { message, form, reply }).await.is_none() {
             tracing::debug!(server = &*self.server, "a question of the MCP server is not asked: it may be of any call");
             return None;
         }
-        answered.await.ok()
+        replied.await.ok()
     }
 }
 
@@ -98,8 +98,8 @@ impl ClientHandler for ServerHandler {
     ) -> Result<ElicitResult, rmcp::ErrorData> {
         self.state.gauge.count();
         // The library logs each error, so a server that asks again and again gets none.
-        let answer = self.ask(params, &context).await;
-        Ok(answer.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)))
+        let reply = self.ask(params, &context).await;
+        Ok(reply.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Cancel)))
     }
 
     fn get_info(&self) -> ClientConfig {

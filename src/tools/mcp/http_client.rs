@@ -101,7 +101,7 @@ impl StreamableHttpClient for McpHttpClient {
         headers.extend(of_message(&message));
         let send = |token| {
             let request = self.request(Method::POST, &uri, [(SESSION_ID, session_id.as_deref())], token, &headers);
-            answer_to_message(request, &message, session_id.is_some())
+            response_to_message(request, &message, session_id.is_some())
         };
         self.with_token(send).await
     }
@@ -154,7 +154,7 @@ async fn sent(request: RequestBuilder) -> Result<Response, HttpError> {
 }
 
 /// Sends a message, and returns what the server says at once. Its limits hold before anything is parsed.
-async fn answer_to_message(
+async fn response_to_message(
     request: RequestBuilder,
     message: &ClientJsonRpcMessage,
     has_session: bool,
@@ -173,15 +173,15 @@ async fn answer_to_message(
     if content_type(&response).starts_with(EVENT_STREAM) {
         return Ok(StreamableHttpPostResponse::Sse(events(response), session_id));
     }
-    let expects_answer = matches!(message, JsonRpcMessage::Request(_));
-    if expects_answer && !content_type(&response).starts_with(JSON) {
+    let expects_response = matches!(message, JsonRpcMessage::Request(_));
+    if expects_response && !content_type(&response).starts_with(JSON) {
         return Err(unexpected(&response));
     }
     let body = read_whole(response, MAX_MESSAGE_BYTES).await.map_err(body_error)?;
     match bounded(body).map(|message| serde_json::from_slice::<ServerJsonRpcMessage>(&message)) {
         Some(Ok(message)) => Ok(StreamableHttpPostResponse::Json(message, session_id)),
         // Some servers answer notifications with text.
-        _ if !expects_answer => Ok(StreamableHttpPostResponse::Accepted),
+        _ if !expects_response => Ok(StreamableHttpPostResponse::Accepted),
         Some(Err(error)) => Err(error.into()),
         None => Err(StreamableHttpError::UnexpectedServerResponse("the answer has too many values".into())),
     }

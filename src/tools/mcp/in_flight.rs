@@ -63,12 +63,12 @@ pub(super) enum CallSignal {
     Question(Elicitation),
 }
 
-/// A question of the server to a person. Dropping it answers that the person has not decided.
+/// A question of the server to a person. Dropping it replies that the person has not decided.
 pub(super) struct Elicitation {
     pub(super) message: String,
-    /// A JSON Schema of the answer, which is an object.
+    /// A JSON Schema of the reply, which is an object.
     pub(super) form: Value,
-    pub(super) answer: oneshot::Sender<ElicitResult>,
+    pub(super) reply: oneshot::Sender<ElicitResult>,
 }
 
 impl CallsInFlight {
@@ -169,8 +169,8 @@ mod tests {
     }
 
     async fn ask(calls: &CallsInFlight, call: Option<i64>) -> Option<()> {
-        let (answer, _) = oneshot::channel();
-        let elicitation = Elicitation { message: "?".into(), form: Value::Null, answer };
+        let (reply, _) = oneshot::channel();
+        let elicitation = Elicitation { message: "?".into(), form: Value::Null, reply };
         calls.ask(call.map(id).as_ref(), elicitation).await
     }
 

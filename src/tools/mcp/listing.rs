@@ -33,8 +33,8 @@ pub(super) fn page(arguments: &JsonObject) -> PaginatedRequestParams {
 }
 
 /// Returns a line for each entry of a list: its `key`, name, media type, description and arguments.
-pub(super) fn lines(answer: &Value, list: &str, key: &str, secrets: &Secrets) -> Vec<String> {
-    let entries = answer.get(list).and_then(Value::as_array).into_iter().flatten();
+pub(super) fn lines(response: &Value, list: &str, key: &str, secrets: &Secrets) -> Vec<String> {
+    let entries = response.get(list).and_then(Value::as_array).into_iter().flatten();
     entries.take(MAX_ENTRIES).map(|entry| line(entry, key, secrets)).collect()
 }
 
@@ -60,7 +60,7 @@ fn line(entry: &Value, key: &str, secrets: &Secrets) -> String {
     shortened(&line.replace(char::is_control, " "), MAX_ENTRY_CHARS)
 }
 
-/// `page` is the answer that has the cursor of the next page.
+/// `page` is the response that has the cursor of the next page.
 pub(super) fn to_content(
     mut lines: Vec<String>,
     page: &Value,

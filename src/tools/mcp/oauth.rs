@@ -285,9 +285,9 @@ mod tests {
 
     const SECRET: &str = "s3cret-of-the-client";
 
-    /// Returns the tokens of an authorization server that gives one answer.
-    async fn tokens(status: u16, answer: String) -> AccessTokens {
-        let respond = move || async move { (StatusCode::from_u16(status).unwrap(), answer) };
+    /// Returns the tokens of an authorization server that gives one response.
+    async fn tokens(status: u16, response: String) -> AccessTokens {
+        let respond = move || async move { (StatusCode::from_u16(status).unwrap(), response) };
         tokens_from(Router::new().route("/token", post(respond))).await
     }
 
@@ -306,7 +306,7 @@ mod tests {
     async fn refusals_and_invalid_answers_are_errors_without_secrets() {
         let refusal = format!(r#"{{"error":"invalid_client","error_description":"no\n{SECRET}"}}"#);
         let long = format!(r#"{{"access_token":"{}","token_type":"Bearer"}}"#, "x".repeat(MAX_RESPONSE_BYTES));
-        for (status, answer, expected) in [
+        for (status, response, expected) in [
             (401, refusal.replace('\n', "\\n"), "401 Unauthorized invalid_client: no [redacted]"),
             (500, "<html>".to_owned(), "500 Internal Server Error"),
             (302, String::new(), "302 Found"),
@@ -315,7 +315,7 @@ mod tests {
             (200, r#"{"access_token":"a","token_type":"mac"}"#.to_owned(), "its token is not a bearer token"),
             (200, long, "its response is longer than 65536 bytes"),
         ] {
-            let error = tokens(status, answer).await.current().await.unwrap_err().to_string();
+            let error = tokens(status, response).await.current().await.unwrap_err().to_string();
             assert!(error.starts_with("no access token from 127.0.0.1: ") && error.contains(expected), "{error}");
             assert!(!error.contains(SECRET));
         }
@@ -378,8 +378,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_secrets_are_those_of_the_token_and_of_the_client() {
-        let answer = r#"{"access_token":"token-1","token_type":"Bearer","refresh_token":"refresh-1"}"#;
-        let tokens = tokens(200, answer.to_owned()).await;
+        let response = r#"{"access_token":"token-1","token_type":"Bearer","refresh_token":"refresh-1"}"#;
+        let tokens = tokens(200, response.to_owned()).await;
         assert_eq!(&*tokens.current().await.unwrap(), "token-1");
         assert_eq!(tokens.secrets(), ["token-1", "refresh-1", SECRET]);
     }

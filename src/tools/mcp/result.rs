@@ -12,9 +12,9 @@ use crate::{
 const MAX_PARTS: usize = 1000;
 
 /// Converts a result, without the secrets. Content beyond `limit` bytes is cut or left out, with a note.
-pub(super) fn to_content(answer: &Value, limit: usize, secrets: &Secrets) -> Result<MessageContent, ToolError> {
-    let blocks = answer.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut result = ContentBuilder { parts: Vec::new(), room: limit, limit, is_cut: false, secrets };
+pub(super) fn to_content(response: &Value, limit: usize, secrets: &Secrets) -> Result<MessageContent, ToolError> {
+    let blocks = response.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut result = ContentBuilder { parts: Vec::new(), space: limit, limit, is_cut: false, secrets };
     for block in blocks {
         if result.is_cut {
             break;
@@ -26,13 +26,13 @@ pub(super) fn to_content(answer: &Value, limit: usize, secrets: &Secrets) -> Res
         result.push_block(block);
     }
     if result.parts.is_empty() {
-        match answer.get("structuredContent") {
+        match response.get("structuredContent") {
             Some(structured) => result.push_text(structured.to_string()),
             None => result.push_text("(the tool returned nothing)".to_owned()),
         }
     }
     let content = result.build();
-    match answer.get("isError").and_then(Value::as_bool) {
+    match response.get("isError").and_then(Value::as_bool) {
         Some(true) => Err(ToolError::new(content.text())),
         _ => Ok(content),
     }
@@ -40,7 +40,7 @@ pub(super) fn to_content(answer: &Value, limit: usize, secrets: &Secrets) -> Res
 
 struct ContentBuilder<'s> {
     parts: Vec<ContentPart>,
-    room: usize,
+    space: usize,
     limit: usize,
     /// Set by the first part that is cut; the result ends there.
     is_cut: bool,
@@ -80,30 +80,30 @@ impl ContentBuilder<'_> {
             Some("audio") => ContentPart::Audio,
             _ => return self.push_text(format!("[{mime_type} {place}, which cannot be shown]")),
         };
-        if data.len() + mime_type.len() > self.room {
+        if data.len() + mime_type.len() > self.space {
             return self
                 .push_text(format!("[{mime_type} {place}, left out: the result is larger than {} bytes]", self.limit));
         }
-        self.room -= data.len() + mime_type.len();
+        self.space -= data.len() + mime_type.len();
         let source = PartSource::Data { value: data.to_owned(), mime_type: mime_type.to_owned() };
         self.push_part(part(source.into()));
     }
 
     fn push_text(&mut self, text: String) {
         let mut text = self.secrets.redact(&text).unwrap_or(text);
-        if text.len() > self.room {
-            text.truncate(text.floor_char_boundary(self.room));
+        if text.len() > self.space {
+            text.truncate(text.floor_char_boundary(self.space));
             text.push_str(&format!("\n[cut here: the result is larger than {} bytes]", self.limit));
             self.is_cut = true;
         }
-        self.room = self.room.saturating_sub(text.len());
+        self.space = self.space.saturating_sub(text.len());
         self.push_part(ContentPart::text(text));
     }
 
     fn push_part(&mut self, part: ContentPart) {
         self.parts.push(part);
         // The separator between two texts.
-        self.room = self.room.saturating_sub(1);
+        self.space = self.space.saturating_sub(1);
     }
 
     fn build(self) -> MessageContent {
@@ -124,8 +124,8 @@ mod tests {
 
     use super::*;
 
-    fn text(answer: Value) -> String {
-        match to_content(&answer, 1000, &Secrets::default()).unwrap() {
+    fn text(response: Value) -> String {
+        match to_content(&response, 1000, &Secrets::default()).unwrap() {
             MessageContent::Text(text) => text,
             parts => panic!("{parts:?}"),
         }

@@ -125,8 +125,8 @@ impl McpServer {
         Arc::new(Selection { server: server.clone(), select, app_tool: None })
     }
 
-    /// Answers a request of a page of this server, for an agent that has its tools that pass `is_listed`.
-    async fn answer_app(
+    /// Responds to a request of a page of this server, for an agent that has its tools that pass `is_listed`.
+    async fn respond_to_app(
         &self,
         request: &AppRequest,
         is_listed: impl Fn(&McpTool) -> bool,
@@ -137,7 +137,7 @@ impl McpServer {
         }
         let tools: Vec<_> =
             self.supervisor.tools.borrow().tools.iter().filter(|tool| is_listed(tool)).cloned().collect();
-        Some(apps::answer(&self.supervisor.caller, &tools, request, cx).await)
+        Some(apps::respond(&self.supervisor.caller, &tools, request, cx).await)
     }
 }
 
@@ -148,8 +148,8 @@ impl ToolSource for McpServer {
         self.supervisor.tools.borrow().tools.iter().filter_map(offered).collect()
     }
 
-    async fn answer_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
-        Self::answer_app(self, request, |_| true, cx).await
+    async fn respond_to_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
+        Self::respond_to_app(self, request, |_| true, cx).await
     }
 
     async fn ready(&self) {
@@ -204,14 +204,14 @@ where
         self.server.ready().await;
     }
 
-    async fn answer_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
+    async fn respond_to_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
         let only = self.app_tool.as_deref()?;
         // Another entry of the agent's list can have the tool.
         let called = request.params.get("name").and_then(Value::as_str);
         if request.method == "tools/call" && called != Some(only) {
             return None;
         }
-        self.server.answer_app(request, |tool| tool.name == only, cx).await
+        self.server.respond_to_app(request, |tool| tool.name == only, cx).await
     }
 }
 

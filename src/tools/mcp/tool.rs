@@ -109,11 +109,11 @@ impl Tool for McpTool {
 
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let request = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments.clone());
-        let (answer, secrets) = self.caller.call(CallToolRequest::new(request), cx).await?;
+        let (response, secrets) = self.caller.call(CallToolRequest::new(request), cx).await?;
         let McpCaller { server, options, .. } = &*self.caller;
-        let page = page_event(&self.ui, server, options, arguments, &answer, &secrets, cx);
+        let page = page_event(&self.ui, server, options, arguments, &response, &secrets, cx);
         page.into_iter().for_each(|event| cx.emit_after_result(event));
-        result::to_content(&answer, options.max_result_bytes, &secrets)
+        result::to_content(&response, options.max_result_bytes, &secrets)
     }
 }
 

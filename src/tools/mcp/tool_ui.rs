@@ -48,12 +48,12 @@ pub(super) fn page_event(
     server: &str,
     options: &McpServerOptions,
     arguments: JsonObject,
-    answer: &Value,
+    response: &Value,
     secrets: &Secrets,
     cx: &ToolContext,
 ) -> Option<Event> {
     let uri = ui.resource_uri.as_ref().filter(|_| options.apps)?;
-    let mut result = answer.clone();
+    let mut result = response.clone();
     redact(&mut result, secrets);
     if result.to_string().len() > options.max_result_bytes {
         tracing::warn!(server, uri, "the result is too large to be shown by the tool's page");

@@ -124,7 +124,7 @@ impl Agent for Remote {
     }
 
     /// The endpoint has the MCP servers.
-    fn answer_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+    fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         self.run(input, cx)
     }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::protocol::{
     JsonObject, Message, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId,
-    approval::{ApprovalDecision, contradictory_answers},
+    approval::{ApprovalDecision, contradictory_replies},
 };
 
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub(super) fn answers(input: &RunAgentInput, questions: &Questions) -> Vec<Answe
             _ => {}
         }
     }
-    let contradictory = contradictory_answers(&input.resume);
+    let contradictory = contradictory_replies(&input.resume);
     let mut seen = HashSet::new();
     let mut answers: Vec<(usize, Answer)> = Vec::new();
     for entry in input.resume.iter().filter(|entry| seen.insert(&entry.interrupt_id)) {

@@ -149,7 +149,7 @@ impl Agent for Script {
         for (index, reply) in self.replies.iter().enumerate() {
             let Some(matched) = matcher.matches(reply) else { continue };
             tracing::debug!(agent = cx.agent(), reply = index + 1, "playing a reply of the script");
-            // Boxed, because the list has room for four: an idle run would keep 3 KB more.
+            // Boxed, because the list has space for four: an idle run would keep 3 KB more.
             played.push(play::play(self.replies.clone(), index, matched, cx.clone()).boxed());
             if !reply.goes_on {
                 break;

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::agents::find_agent;
 use crate::{
     http::{
-        ApiResult, App, Caller, Path, accepted, answer, connect::respond_with_thread, read_body, refuse, sse_response,
+        ApiResult, App, Caller, Path, accepted, connect::respond_with_thread, read_body, refuse, response, sse_response,
     },
     protocol::{
         RunId, ThreadId,
@@ -38,7 +38,7 @@ pub(super) struct CopilotConnectInput {
     post,
     path = "/agent/{agent}/connect",
     request_body = CopilotConnectInput,
-    responses(answer::EventAnswer, refuse::Agent, refuse::Answer, refuse::Body, refuse::Store, refuse::Followers)
+    responses(response::EventResponse, refuse::Agent, refuse::ResponseMemory, refuse::Body, refuse::Store, refuse::Followers)
 )]
 pub(super) async fn connect_copilot_thread(
     State(app): State<App>,
@@ -58,7 +58,7 @@ pub(super) async fn connect_copilot_thread(
     };
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let caller = caller.principal();
-    let room = app.answer_room(caller.as_ref(), &thread_id).await?;
+    let permit = app.response_permit(caller.as_ref(), &thread_id).await?;
     let connection = match app.threads() {
         Some(threads) => threads.connect(caller.as_ref(), &thread_id).await?,
         None => ThreadConnection { view: None, running: None },
@@ -66,5 +66,5 @@ pub(super) async fn connect_copilot_thread(
     if connection.view.is_none() {
         return Ok(sse_response::respond(encoder.media_type(), Body::empty()));
     }
-    Ok(respond_with_thread(&app, thread_id, connection, run_id, encoder, caller, room))
+    Ok(respond_with_thread(&app, thread_id, connection, run_id, encoder, caller, permit))
 }

@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, ApiResult, App, accept::media_type::require_json, answer, fallback, read_body, refuse},
+    http::{ApiError, ApiResult, App, accept::media_type::require_json, fallback, read_body, refuse, response},
     protocol::decode::decode_members,
 };
 
@@ -68,7 +68,7 @@ impl EnvelopeRoutes {
     path = "/",
     request_body = Envelope<'_>,
     responses(
-        answer::InnerAnswer, refuse::Agent, refuse::Body, refuse::Edit, refuse::Envelope, refuse::Follow, refuse::Limits,
+        response::InnerResponse, refuse::Agent, refuse::Body, refuse::Edit, refuse::Envelope, refuse::Follow, refuse::Limits,
         refuse::Message, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store, refuse::Url,
     ),
 )]
@@ -84,7 +84,7 @@ pub(super) async fn send_envelope(
     let envelope: Envelope<'_> = decode_members(&bytes)?;
     let (method, uri) = envelope.target()?;
     let body = envelope.body.map_or_else(Bytes::new, |body| bytes.slice_ref(body.get().as_bytes()));
-    // The inner route drops the last clone when it has decoded the body, which may be long before it answers.
+    // The inner route drops the last clone when it has decoded the body, which may be long before it responds.
     drop(bytes);
     (head.method, head.uri) = (method, uri);
     // These headers describe the envelope's body.

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     http::{
-        ApiResult, App, Path, RouteAccess, RouteSet, answer, at,
+        ApiResult, App, Path, RouteAccess, RouteSet, at,
         follow::LastEventId,
-        refuse,
+        refuse, response,
         run_response::respond_run,
         send_message::{read_input, run_or_resume},
     },
@@ -76,7 +76,7 @@ fn thread_routes() -> OpenApiRouter<App> {
     params(LastEventId),
     request_body = RunAgentInput,
     responses(
-        answer::EventAnswer, answer::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits,
+        response::EventResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits,
         refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store,
     ),
 )]
@@ -94,7 +94,7 @@ async fn run_copilot_agent(
     post,
     path = "/agent/{agent}/suggest",
     request_body = RunAgentInput,
-    responses(answer::EventAnswer, refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store)
+    responses(response::EventResponse, refuse::Agent, refuse::Body, refuse::Limits, refuse::Start, refuse::Store)
 )]
 pub(super) async fn suggest(State(app): State<App>, Path(agent): Path<String>, request: Request) -> ApiResult {
     let (run, encoder) = read_input(&app, find_agent(&app, &agent)?, None, request).await?;

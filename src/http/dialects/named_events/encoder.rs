@@ -2,13 +2,13 @@
 //!
 //! A run begins with a `status` of the type `run_started`, which tells the client its thread id. It ends with a
 //! `status` of the type `run_finished` or `run_cancelled`, with an `error`, or with the `interrupt` events that wait
-//! for answers. Reasoning events carry the id of their span, because the guide's clients group them by `messageId`.
+//! for replies. Reasoning events carry the id of their span, because the guide's clients group them by `messageId`.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{answers::AnswerProblem, frame::write_event, questions::questions};
+use super::{frame::write_event, questions::questions, replies::ReplyProblem};
 use crate::protocol::{
     Event, FunctionCall, Message, MessageContent, MessageId, SubagentRunId, ThreadId, ToolCallId,
     encode::{SseDialect, write_string},
@@ -27,7 +27,7 @@ pub struct NamedEventEncoder {
     empty_messages: Vec<MessageId>,
     has_text: bool,
     /// The reason for asking the open questions again.
-    problem: Option<AnswerProblem>,
+    problem: Option<ReplyProblem>,
     /// The open text messages whose speaker is not `agent`: they have a name, or a subagent wrote them.
     speakers: Vec<(MessageId, String)>,
     subagents: Vec<(SubagentRunId, String)>,
@@ -104,7 +104,7 @@ impl NamedEventEncoder {
     }
 
     /// Asks the open questions again, because of this.
-    pub(super) fn with_problem(mut self, problem: Option<AnswerProblem>) -> Self {
+    pub(super) fn with_problem(mut self, problem: Option<ReplyProblem>) -> Self {
         self.problem = problem;
         self
     }

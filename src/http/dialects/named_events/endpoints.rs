@@ -1,5 +1,5 @@
 //! The two routes: a named-event request becomes a run. If the thread has open interrupts, the newest message of the
-//! request answers them, and the answer goes to the agent that raised them, on either route. Decisions on a thread
+//! request replies to them, and the reply goes to the agent that raised them, on either route. Decisions on a thread
 //! without open interrupts get an `error` event and start no run.
 
 use std::{
@@ -16,9 +16,8 @@ use serde_json::json;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    ChatRequest, HitlDecisionType, InvalidRequest, MessageBody, NamedEventEncoder, NamedEventOptions,
-    answers::{ReadAnswer, read_answer},
-    make_event,
+    ChatRequest, HitlDecisionType, InvalidRequest, MessageBody, NamedEventEncoder, NamedEventOptions, make_event,
+    replies::{ReadReply, read_reply},
     schema::NamedEvent,
 };
 use crate::{
@@ -47,7 +46,7 @@ pub(crate) fn route_set(options: &NamedEventOptions, stores_threads: bool) -> Op
 
 /// Runs the agent of chats with named events.
 ///
-/// If the thread has open interrupts, the newest message answers them.
+/// If the thread has open interrupts, the newest message replies to them.
 #[utoipa::path(
     post,
     path = "/agent/chat/stream",
@@ -67,7 +66,7 @@ async fn run_chat(
 
 /// Runs an agent with named events.
 ///
-/// If the thread has open interrupts, the newest message answers them.
+/// If the thread has open interrupts, the newest message replies to them.
 #[utoipa::path(
     post,
     path = "/agent/agent/stream",
@@ -104,17 +103,17 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
     if let (Some(MessageBody::Decisions(_)), true) = (newest, open.is_empty()) {
         return Ok(nothing_open(&thread_id));
     }
-    let answer = match newest.filter(|_| !open.is_empty()) {
-        Some(answer) => {
-            let calls = edited_calls(threads, owner, &thread_id, answer, &open).await?;
+    let reply = match newest.filter(|_| !open.is_empty()) {
+        Some(reply) => {
+            let calls = edited_calls(threads, owner, &thread_id, reply, &open).await?;
             let path = format!("messages[{}].content", request.messages.len() - 1);
-            Some(read_answer(&open, answer, &calls, &path)?)
+            Some(read_reply(&open, reply, &calls, &path)?)
         }
         None => None,
     };
-    let is_answer = answer.is_some();
-    let mut input = request.to_input(thread_id.clone(), is_answer)?;
-    let ReadAnswer { entries, problem } = answer.unwrap_or(ReadAnswer { entries: Vec::new(), problem: None });
+    let is_reply = reply.is_some();
+    let mut input = request.to_input(thread_id.clone(), is_reply)?;
+    let ReadReply { entries, problem } = reply.unwrap_or(ReadReply { entries: Vec::new(), problem: None });
     input.resume = entries;
     // The format cannot express that a person cancels an interrupt. Without this rule, an expired interrupt, which can
     // only be cancelled, would block its thread for ever.
@@ -125,7 +124,7 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
     }
     let encoder = NamedEventEncoder::new(thread_id, agent.name()).with_problem(problem);
     let encoder = Encoder::Dialect(Box::new(encoder));
-    let request = RunRequest { is_answer, ..read.into_request(app, agent, input)? };
+    let request = RunRequest { is_reply, ..read.into_request(app, agent, input)? };
     Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
 }
 
@@ -148,16 +147,16 @@ async fn open_interrupts(
     Ok((open, raised_by.unwrap_or(agent)))
 }
 
-/// Returns the arguments of the calls that the interrupts are about, if the answer edits some. Only then the thread's
+/// Returns the arguments of the calls that the interrupts are about, if the reply edits some. Only then the thread's
 /// messages are read.
 async fn edited_calls(
     threads: &Threads,
     owner: Option<&Principal>,
     id: &ThreadId,
-    answer: &MessageBody,
+    reply: &MessageBody,
     open: &[Interrupt],
 ) -> ApiResult<HashMap<ToolCallId, JsonObject>> {
-    let MessageBody::Decisions(decisions) = answer else { return Ok(HashMap::new()) };
+    let MessageBody::Decisions(decisions) = reply else { return Ok(HashMap::new()) };
     if decisions.iter().all(|decision| decision.kind != HitlDecisionType::Edit) {
         return Ok(HashMap::new());
     }

@@ -21,7 +21,7 @@ pub struct HitlRequest {
     /// Always `interrupt`.
     #[schema(pattern = "^interrupt$")]
     pub finish_reason: String,
-    /// The answers that a page offers.
+    /// The replies that a page offers.
     #[schema(inline)]
     pub options: Vec<HitlOption>,
     /// The actions to decide about.
@@ -38,7 +38,7 @@ pub struct HitlRequest {
     pub context: Option<HitlContext>,
 }
 
-/// An answer that a page offers.
+/// A reply that a page offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HitlOption {
     /// The text of a button.
@@ -80,7 +80,7 @@ pub struct HitlContext {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     pub steps: Option<Vec<PlanStep>>,
-    /// The JSON Schema of a form. The text of the answer is JSON of this schema.
+    /// The JSON Schema of a form. The text of the reply is JSON of this schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub schema: Option<JsonObject>,
@@ -96,12 +96,12 @@ pub struct PlanStep {
 }
 
 impl HitlOption {
-    /// The answers to a question for feedback: accept, or give feedback.
+    /// The replies to a question for feedback: accept, or give feedback.
     pub fn feedback() -> Vec<Self> {
         vec![Self::new("Accept", HitlDecisionType::Accepted), Self::new("Provide Feedback", HitlDecisionType::Feedback)]
     }
 
-    /// The answers to actions and plans: those of approve, edit and reject that are allowed.
+    /// The replies to actions and plans: those of approve, edit and reject that are allowed.
     pub fn review(allowed: &[HitlDecisionType]) -> Vec<Self> {
         let labels = ["Approve", "Edit", "Reject"].into_iter().zip(REVIEW_DECISIONS);
         labels.filter(|(_, value)| allowed.contains(value)).map(|(label, value)| Self::new(label, value)).collect()

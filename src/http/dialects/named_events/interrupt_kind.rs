@@ -1,4 +1,4 @@
-//! The kind of question that an interrupt is. It decides how the question is shown and how its answer is read.
+//! The kind of question that an interrupt is. It decides how the question is shown and how its reply is read.
 
 use serde_json::Value;
 

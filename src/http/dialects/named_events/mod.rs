@@ -2,12 +2,11 @@
 //!
 //! A second format for the same agents, runs and threads. The "AG-UI Protocol Implementation Guide" describes it and
 //! names the types: a client sends its new messages and a `thread_id` in snake case, the server keeps the history, each
-//! event has a name on the wire, and a person answers an interrupt with a text or with decisions. `endpoints.rs`
+//! event has a name on the wire, and a person replies to an interrupt with a text or with decisions. `endpoints.rs`
 //! handles a request.
 
-mod answers;
 pub mod client;
-mod content;
+mod content_block;
 mod decision;
 pub(crate) mod encoder;
 mod endpoints;
@@ -17,10 +16,11 @@ pub(crate) mod interrupt;
 mod interrupt_kind;
 mod options;
 mod questions;
+mod replies;
 mod request;
 mod schema;
 
-pub use content::{AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock};
+pub use content_block::{AudioBlock, ContentBlock, ImageBlock, MediaBlock, ReasoningBlock, TextBlock};
 pub use decision::{HitlDecision, HitlDecisionType};
 pub(crate) use encoder::NamedEventEncoder;
 pub(crate) use endpoints::route_set;

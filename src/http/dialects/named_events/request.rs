@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::{InvalidRequest, content::ContentBlock, decision::HitlDecision};
+use super::{InvalidRequest, content_block::ContentBlock, decision::HitlDecision};
 use crate::protocol::{
     AssistantMessage, ContentPart, DEEP_THINKING, Message, MessageContent, MessageId, RunAgentInput, RunId,
     SystemMessage, ThreadId,
@@ -92,30 +92,30 @@ impl ChatRequest {
         })
     }
 
-    /// Returns the last message if a person wrote it. It answers the open interrupts, if there are any.
+    /// Returns the last message if a person wrote it. It replies to the open interrupts, if there are any.
     pub fn newest_user_message(&self) -> Option<&AgentMessage> {
         self.messages.last().filter(|message| message.role == MessageRole::User)
     }
 
-    /// Returns the input of a run. With `is_answer`, the last message is left out: it becomes the input's `resume`. So are the
-    /// answers of earlier requests, from a client that sends its whole list: decisions, and texts without ids between the
-    /// last text of an agent and this answer. If the question came without a text, so is the message before it, which is
+    /// Returns the input of a run. With `is_reply`, the last message is left out: it becomes the input's `resume`. So are the
+    /// replies of earlier requests, from a client that sends its whole list: decisions, and texts without ids between the
+    /// last text of an agent and this reply. If the question came without a text, so is the message before it, which is
     /// stored.
     ///
     /// # Errors
     /// Returns an error if AG-UI has no form for a message.
-    pub fn to_input(&self, thread_id: ThreadId, is_answer: bool) -> Result<RunAgentInput, InvalidRequest> {
-        let new = &self.messages[..self.messages.len() - usize::from(is_answer && !self.messages.is_empty())];
+    pub fn to_input(&self, thread_id: ThreadId, is_reply: bool) -> Result<RunAgentInput, InvalidRequest> {
+        let new = &self.messages[..self.messages.len() - usize::from(is_reply && !self.messages.is_empty())];
         let to_message =
             |(index, message): (usize, &AgentMessage)| message.to_message(&format!("messages[{index}].content"));
         let last = self.messages.len().saturating_sub(1);
         let question = new.iter().rposition(|message| message.role == MessageRole::Assistant);
-        let is_earlier_answer = |(index, message): &(usize, &AgentMessage)| {
+        let is_earlier_reply = |(index, message): &(usize, &AgentMessage)| {
             let is_decisions = matches!(message.content, MessageBody::Decisions(_)) && *index < last;
-            let is_unclear = is_answer && message.id.is_none() && question.is_none_or(|question| *index > question);
+            let is_unclear = is_reply && message.id.is_none() && question.is_none_or(|question| *index > question);
             message.role == MessageRole::User && (is_decisions || is_unclear)
         };
-        let new = new.iter().enumerate().filter(|message| !is_earlier_answer(message));
+        let new = new.iter().enumerate().filter(|message| !is_earlier_reply(message));
         let messages = new.map(to_message).collect::<Result<Vec<_>, _>>()?;
         let mut input = RunAgentInput::new(thread_id, RunId::random(), messages);
         input.forwarded_props = self.enable_deep_thinking.map(|enable| json!({ DEEP_THINKING: enable }));

@@ -12,10 +12,10 @@ use super::{
 use crate::{
     agent::Principal,
     http::{
-        ApiError, ApiResult, App, Caller, Path, Query, answer,
+        ApiError, ApiResult, App, Caller, Path, Query,
         follow::{LastEventId, event_number, follow_after, last_event_id},
         read_run::find_agent,
-        refuse,
+        refuse, response,
         threads::pages::page_size,
     },
     protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder},
@@ -99,9 +99,9 @@ struct PageEnd {
     path = "/send-message",
     params(JoinQuery, LastEventId),
     responses(
-        answer::JoinAnswer,
+        response::JoinResponse,
         refuse::Agent,
-        refuse::Answer,
+        refuse::ResponseMemory,
         refuse::Follow,
         refuse::Parameter,
         refuse::Store,
@@ -125,9 +125,9 @@ pub(crate) async fn join_default_agent(
     path = "/agents/{agent}/send-message",
     params(JoinQuery, LastEventId),
     responses(
-        answer::JoinAnswer,
+        response::JoinResponse,
         refuse::Agent,
-        refuse::Answer,
+        refuse::ResponseMemory,
         refuse::Follow,
         refuse::Parameter,
         refuse::Store,
@@ -172,7 +172,7 @@ async fn hydrate(app: &App, threads: &Threads, owner: Option<&Principal>, query:
         limit => page_size(limit)?,
     };
     threads.wait_for_leaving(owner, &id).await;
-    let room = app.answer_room(owner, &id).await?;
+    let permit = app.response_permit(owner, &id).await?;
     let ThreadOverview { thread, runs, messages } = match threads.overview(owner, &id, 1, before, limit).await {
         Ok(overview) => overview,
         // A page asks for the thread that it is about to begin.
@@ -194,7 +194,7 @@ async fn hydrate(app: &App, threads: &Threads, owner: Option<&Principal>, query:
         interrupts: asking_run.as_ref().map(|run_id| OpenInterrupts { run_id, pending }),
         page: PageEnd { truncated: before.is_some(), cursor: before.map(|before| before.to_string()) },
     };
-    room.json(&hydration)
+    permit.json(&hydration)
 }
 
 /// Adds earlier pages until the first message is the user's, or an instruction: the parts of an answer are not separated.

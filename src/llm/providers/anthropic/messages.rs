@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    content::{blocks, has_file, text, tool_result},
+    content_blocks::{blocks, has_file, text, tool_result},
     server_blocks::{self, ServerCalls},
 };
 use crate::llm::{

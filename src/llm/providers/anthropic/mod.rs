@@ -5,7 +5,7 @@
 //! paused. Servers with the same API and models of other names get a request without the members that only Anthropic's
 //! models take.
 
-mod content;
+mod content_blocks;
 pub(in crate::llm) mod decoder;
 mod messages;
 mod paused;

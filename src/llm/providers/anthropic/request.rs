@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    content::text,
+    content_blocks::text,
     messages::{ClaudeMessages, CurrentPlace, thinking_block},
     schema::GrammarLimits,
     thinking::{Conditions, RequestThinking, ThinkingPlan},

@@ -13,7 +13,7 @@ use crate::{
 
 const MIN_BUDGET_TOKENS: u32 = 1024;
 const DEFAULT_BUDGET_TOKENS: u32 = 4096;
-/// The room for the answer if a budget would fill the model's largest output.
+/// The space for the answer if a budget would fill the model's largest output.
 const MIN_ANSWER_TOKENS: u32 = 1024;
 
 /// The default of `max_tokens`, which the API requires.
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn max_tokens_has_room_for_thinking_and_stays_within_the_models_limit() {
+    fn max_tokens_has_space_for_thinking_and_stays_within_the_models_limit() {
         let sent = |model: &str, max_tokens, thinking_budget, thinking| {
             let options = ModelOptions { max_tokens, thinking_budget, ..configured(thinking) };
             let plan = plan(model, options, None);

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 
-use super::content::text_part;
+use super::user_parts::text_part;
 use crate::{
     llm::{
         Block, ModelReasoning,

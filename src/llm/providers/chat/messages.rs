@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     assistant::{assistant, call_id},
-    content::{native, text_part},
+    user_parts::{native, text_part},
 };
 use crate::{
     llm::{

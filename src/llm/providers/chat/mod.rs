@@ -2,7 +2,6 @@
 
 mod assistant;
 mod calls;
-mod content;
 pub(in crate::llm) mod decoder;
 mod messages;
 mod reasoning;
@@ -10,4 +9,5 @@ pub(super) mod request;
 mod tags;
 mod text_chunk;
 mod thinking;
+mod user_parts;
 pub(super) mod warnings;

@@ -1,8 +1,8 @@
 //! Models with Google's Gemini API.
 
 mod citations;
-mod content;
 pub(in crate::llm) mod decoder;
+mod parts;
 mod request;
 mod signature;
 mod thinking;

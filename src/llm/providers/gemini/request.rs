@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    content::{function_response, text, user_parts},
+    parts::{function_response, text, user_parts},
     signature::{PLACEHOLDER, call_signature, is_of_text, text_parts, thought_parts},
     thinking::thinking_config,
 };

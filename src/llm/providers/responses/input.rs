@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::content::{output, parts, text};
+use super::content_parts::{output, parts, text};
 use crate::{
     llm::{
         Block, ModelOptions, ModelReasoning, ModelRequest, Turn,

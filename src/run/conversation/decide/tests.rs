@@ -72,7 +72,7 @@ fn decides(stored: &Branch, client: &[Message], case: BranchCase, expected: &[&s
 }
 
 fn of(messages: &[Message]) -> ClientList<'_> {
-    ClientList { messages, anonymous: &[], answers_interrupt: false }
+    ClientList { messages, anonymous: &[], replies_to_interrupt: false }
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn an_edit_starts_a_branch() {
 fn an_answer_to_an_interrupt_continues_the_branch() {
     let list = [user("u1"), user("u2"), user("u3")];
     for (client, kept, new) in [(&list[..1], 4, 0), (&list[..2], 4, 0), (&list[..], 4, 1)] {
-        let decision = decide_branch(&two_turns(), ClientList { answers_interrupt: true, ..of(client) });
+        let decision = decide_branch(&two_turns(), ClientList { replies_to_interrupt: true, ..of(client) });
         assert_eq!((decision.case, decision.kept, decision.appended.len()), (BranchCase::Unseen, kept, new));
     }
 }

@@ -341,7 +341,7 @@ async fn drain_returns_when_all_runs_have_ended() {
 }
 
 #[tokio::test]
-async fn a_dropped_run_stops_its_agent_and_releases_its_slot() {
+async fn a_dropped_run_stops_its_agent_and_releases_its_permit() {
     let (agent, stopped) = silent();
     let runs = runs(agent);
     let (first, second) = (start(&runs), start(&runs));

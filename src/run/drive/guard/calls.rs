@@ -43,11 +43,11 @@ impl Guard {
             }
             None => self.create_parent_message(id, parent.as_ref(), &owner),
         }
-        let answered = self.answered.contains(id);
+        let has_result = self.with_result.contains(id);
         self.calls.open(id, &owner, || CallDetails {
             name: event.tool_call_name.clone(),
             parent: parent.clone(),
-            answered,
+            has_result,
         });
         let mut event = event.clone();
         event.parent_message_id = parent;
@@ -99,18 +99,18 @@ impl Guard {
         self.implicit_messages.insert(message.clone(), implicit);
         match self.calls.get_mut(&event.tool_call_id) {
             Some(call) => {
-                call.details.answered = true;
+                call.details.has_result = true;
                 if let Some(owner) = self.calls.close_if_open(&event.tool_call_id) {
                     let end = Event::from(ToolCallEnd::new(event.tool_call_id.clone()));
                     out.emit(&end.attributed_to(owner));
                 }
             }
-            None => drop(self.answered.insert(event.tool_call_id.clone())),
+            None => drop(self.with_result.insert(event.tool_call_id.clone())),
         }
         Ok(true)
     }
 
     pub(crate) fn pending_calls(&self) -> Vec<ToolCallId> {
-        self.calls.iter().filter(|(_, call)| !call.details.answered).map(|(id, _)| id.clone()).collect()
+        self.calls.iter().filter(|(_, call)| !call.details.has_result).map(|(id, _)| id.clone()).collect()
     }
 }

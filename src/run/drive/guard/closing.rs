@@ -38,7 +38,7 @@ impl Guard {
             if !ids.insert(&interrupt.id) {
                 return refuse(format!("two interrupts with the id {:?}", interrupt.id));
             }
-            // Otherwise the interrupt could only be cancelled: answers are not checked against such a schema.
+            // Otherwise the interrupt could only be cancelled: replies are not checked against such a schema.
             if let Some(schema) = &interrupt.response_schema
                 && let Err(error) = check_size(&Value::Object(schema.clone()), SchemaLimits::INTERRUPT)
             {

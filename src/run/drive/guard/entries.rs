@@ -15,7 +15,7 @@ pub(crate) struct TextDetails {
 pub(crate) struct CallDetails {
     pub(crate) name: String,
     pub(crate) parent: Option<MessageId>,
-    pub(crate) answered: bool,
+    pub(crate) has_result: bool,
 }
 
 pub(crate) struct ImplicitMessage {

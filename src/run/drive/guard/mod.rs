@@ -52,7 +52,7 @@ pub struct Guard {
     /// Messages that no start event opened: tool results, messages that hold tool calls, messages of snapshots.
     implicit_messages: HashMap<MessageId, ImplicitMessage>,
     /// Calls whose result came before their start event.
-    answered: HashSet<ToolCallId>,
+    with_result: HashSet<ToolCallId>,
     /// The number of events that were left out.
     repairs: u64,
     history: History,

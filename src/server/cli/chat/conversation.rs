@@ -64,7 +64,7 @@ impl ChatConversation {
         Some(self.request())
     }
 
-    /// Returns the request with the answers to all open interrupts.
+    /// Returns the request with the replies to all open interrupts.
     pub(super) fn resume(&mut self, entries: Vec<ResumeEntry>) -> RunAgentInput {
         self.interrupts.clear();
         RunAgentInput { resume: entries, ..self.request() }

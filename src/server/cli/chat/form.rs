@@ -151,7 +151,7 @@ impl Field {
         format!("{name} ({kind}{empty}): ")
     }
 
-    /// Reads an answer; `None` leaves the value out. The error is for the person who answers.
+    /// Reads a reply; `None` leaves the value out. The error is for the person who replies.
     pub(super) fn read(&self, line: &str) -> Result<Option<Value>, String> {
         let text = line.trim();
         if text.is_empty() {
@@ -197,16 +197,16 @@ pub(super) fn read_yes_or_no(text: &str) -> Option<bool> {
     }
 }
 
-/// Puts a value into a form's answer, in objects that are made as needed.
-pub(super) fn insert(answer: &mut Value, path: &[String], value: Value) {
+/// Puts a value into a form's reply, in objects that are made as needed.
+pub(super) fn insert(reply: &mut Value, path: &[String], value: Value) {
     let Some((name, rest)) = path.split_first() else {
-        *answer = value;
+        *reply = value;
         return;
     };
-    if !answer.is_object() {
-        *answer = Value::Object(serde_json::Map::new());
+    if !reply.is_object() {
+        *reply = Value::Object(serde_json::Map::new());
     }
-    if let Some(members) = answer.as_object_mut() {
+    if let Some(members) = reply.as_object_mut() {
         insert(members.entry(name).or_insert(Value::Null), rest, value);
     }
 }
@@ -218,13 +218,13 @@ mod tests {
     fn answered(schema: &Value, lines: &[&str]) -> Value {
         let fields = fields(schema);
         assert_eq!(fields.len(), lines.len(), "{fields:?}");
-        let mut answer = json!({});
+        let mut reply = json!({});
         for (field, line) in fields.iter().zip(lines) {
             if let Some(value) = field.read(line).unwrap() {
-                insert(&mut answer, &field.path, value);
+                insert(&mut reply, &field.path, value);
             }
         }
-        answer
+        reply
     }
 
     #[test]

@@ -12,7 +12,7 @@ impl LineEditor {
     }
 
     /// Waits for a line. Returns `None` after Ctrl-C, and after Ctrl-D on an empty line. `styled` is the prompt with styles,
-    /// which take no room.
+    /// which take no space.
     ///
     /// The calling thread should be the main one: it gets the signals of Ctrl-C and of a window's new size.
     pub(super) fn read(&mut self, prompt: &str, styled: &str) -> io::Result<Option<String>> {

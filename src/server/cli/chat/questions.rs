@@ -1,4 +1,4 @@
-//! Asks for the answers to interrupts: approvals, and forms for other schemas.
+//! Asks for the replies to interrupts: approvals, and forms for other schemas.
 
 use std::io;
 
@@ -19,26 +19,26 @@ use crate::{
     server::cli::printable::{excerpt, printable_line},
 };
 
-/// The answer that abandons an interrupt.
+/// The reply that abandons an interrupt.
 const CANCEL: &str = "/cancel";
 const MAX_QUESTION_CHARS: usize = 4000;
-/// The members of an approval's answer, which have questions of their own.
+/// The members of an approval's reply, which have questions of their own.
 const APPROVAL_MEMBERS: [&str; 3] = ["approved", "editedArgs", "reason"];
 
-/// The reason why a question has no answer.
-enum Unanswered {
+/// The reason why a question has no reply.
+enum NoReply {
     Cancelled,
     InputEnded,
     Failed(io::Error),
 }
 
-impl From<io::Error> for Unanswered {
+impl From<io::Error> for NoReply {
     fn from(error: io::Error) -> Self {
         Self::Failed(error)
     }
 }
 
-/// Asks for the answers to all interrupts. Returns `None` if the input ends before.
+/// Asks for the replies to all interrupts. Returns `None` if the input ends before.
 pub(super) async fn ask_all(
     interrupts: &[Interrupt],
     messages: &Messages,
@@ -53,9 +53,9 @@ pub(super) async fn ask_all(
         } else {
             match ask(interrupt, console).await {
                 Ok(payload) => (ResumeStatus::Resolved, Some(payload)),
-                Err(Unanswered::Cancelled) => (ResumeStatus::Cancelled, None),
-                Err(Unanswered::InputEnded) => return Ok(None),
-                Err(Unanswered::Failed(error)) => return Err(error),
+                Err(NoReply::Cancelled) => (ResumeStatus::Cancelled, None),
+                Err(NoReply::InputEnded) => return Ok(None),
+                Err(NoReply::Failed(error)) => return Err(error),
             }
         };
         entries.push(ResumeEntry { interrupt_id: interrupt.id.clone(), status, payload, metadata: None });
@@ -75,7 +75,7 @@ pub(super) fn show(interrupt: &Interrupt, messages: &Messages, console: &mut Con
     }
 }
 
-async fn ask(interrupt: &Interrupt, console: &mut Console) -> Result<Value, Unanswered> {
+async fn ask(interrupt: &Interrupt, console: &mut Console) -> Result<Value, NoReply> {
     console.drop_typed_lines()?;
     console.note(Style::Dim, &format!("{CANCEL} leaves the question without an answer"));
     loop {
@@ -95,15 +95,15 @@ async fn ask(interrupt: &Interrupt, console: &mut Console) -> Result<Value, Unan
     }
 }
 
-async fn ask_line(prompt: &str, console: &mut Console) -> Result<String, Unanswered> {
+async fn ask_line(prompt: &str, console: &mut Console) -> Result<String, NoReply> {
     match console.ask(prompt).await? {
-        None => Err(Unanswered::InputEnded),
-        Some(line) if line.trim() == CANCEL => Err(Unanswered::Cancelled),
+        None => Err(NoReply::InputEnded),
+        Some(line) if line.trim() == CANCEL => Err(NoReply::Cancelled),
         Some(line) => Ok(line),
     }
 }
 
-async fn ask_approval(schema: &JsonObject, console: &mut Console) -> Result<Value, Unanswered> {
+async fn ask_approval(schema: &JsonObject, console: &mut Console) -> Result<Value, NoReply> {
     let can_edit = allows_edits(schema);
     let prompt = if can_edit { "Approve? (yes, no or edit): " } else { "Approve? (yes or no): " };
     let decision = loop {
@@ -136,8 +136,8 @@ async fn ask_approval(schema: &JsonObject, console: &mut Console) -> Result<Valu
 }
 
 /// Asks for a value of a schema, without members of these names.
-async fn ask_form(schema: &Value, without: &[&str], console: &mut Console) -> Result<Value, Unanswered> {
-    let mut answer = Value::Object(JsonObject::new());
+async fn ask_form(schema: &Value, without: &[&str], console: &mut Console) -> Result<Value, NoReply> {
+    let mut reply = Value::Object(JsonObject::new());
     for field in fields(schema) {
         let is_left_out = field.path.first().map_or(!without.is_empty(), |name| without.contains(&name.as_str()));
         if is_left_out {
@@ -151,13 +151,13 @@ async fn ask_form(schema: &Value, without: &[&str], console: &mut Console) -> Re
             }
         };
         if let Some(value) = value {
-            form::insert(&mut answer, &field.path, value);
+            form::insert(&mut reply, &field.path, value);
         }
     }
-    Ok(answer)
+    Ok(reply)
 }
 
-/// Returns what is wrong with an answer. The agent checks answers whose schema cannot be used here.
+/// Returns what is wrong with a reply. The agent checks replies whose schema cannot be used here.
 async fn problem(interrupt: &Interrupt, payload: &Value) -> Option<String> {
     let schema = compile_response_schema(interrupt.response_schema.as_ref()?).ok()?;
     let (problems, _) = schema.problems(payload).await.ok()??;

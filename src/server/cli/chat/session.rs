@@ -121,7 +121,7 @@ impl<'a> Session<'a> {
                 if let ChatRunEnd::Interrupted(interrupts) = end {
                     self.conversation.interrupts = interrupts;
                 }
-                step = self.answer_interrupts().await?;
+                step = self.reply_to_interrupts().await?;
             }
             if step.is_break() {
                 break;
@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
                 None => self.console.note(Style::Failure, "No message has been sent yet."),
             },
             Input::Threads => match self.choose_thread().await {
-                Ok(()) => return self.answer_interrupts().await,
+                Ok(()) => return self.reply_to_interrupts().await,
                 Err(error) => self.console.note(Style::Failure, &format!("/threads: {error}")),
             },
             Input::New => {
@@ -177,8 +177,8 @@ impl<'a> Session<'a> {
         Ok(Continue(self.conversation.edit(&text)))
     }
 
-    /// Asks for the answers to the open interrupts, if there are any.
-    async fn answer_interrupts(&mut self) -> io::Result<NextStep> {
+    /// Asks for the replies to the open interrupts, if there are any.
+    async fn reply_to_interrupts(&mut self) -> io::Result<NextStep> {
         let Self { conversation, console, .. } = self;
         if conversation.interrupts.is_empty() {
             return Ok(Continue(None));

@@ -24,7 +24,8 @@ use self::{
 };
 use super::{SandboxOptions, WorkspaceOwner};
 use crate::{
-    base::fair_share::FairShare,
+    auth::owner_of,
+    base::permits::Permits,
     tools::{ToolContext, ToolError},
 };
 
@@ -34,8 +35,8 @@ pub struct Sandbox {
     options: SandboxOptions,
     isolation: Isolation,
     workspaces: Arc<Workspaces>,
-    /// A place for each command that may run. The owner is a principal, or `None` without authentication.
-    places: Arc<FairShare<Option<String>>>,
+    /// One for each command that may run.
+    permits: Arc<Permits>,
 }
 
 /// Whether a command may add files to its workspace.
@@ -73,8 +74,8 @@ impl Sandbox {
                 "the workspaces, {folder}, are in {readable}, which every command can read"
             )));
         }
-        let places = FairShare::new(options.max_commands);
-        Ok(Arc::new(Self { options, isolation, workspaces: Arc::new(workspaces), places }))
+        let permits = Permits::new(options.max_commands, Some(options.max_commands.div_ceil(2)));
+        Ok(Arc::new(Self { options, isolation, workspaces: Arc::new(workspaces), permits }))
     }
 
     /// Returns why no cgroup bounds the memory of commands; `None` if cgroups do. Without one the server watches the memory,
@@ -111,9 +112,7 @@ impl Sandbox {
         let principal = cx.principal().map(|principal| principal.id().to_owned());
         let (workspaces, owner) =
             (self.workspaces.clone(), WorkspaceOwner { principal, thread: cx.thread_id().clone() });
-        let max = self.options.max_commands;
-        let share = if owner.principal.is_some() { max.div_ceil(2) } else { max };
-        let _place = self.places.take(&owner.principal, share).await;
+        let _permit = self.permits.take(&owner_of(cx.principal()), 1).await;
         let user = self.isolation.workspace_user();
         let opened = spawn_blocking(move || workspaces.open(&owner, user)).await;
         let workspace = opened.map_err(io::Error::other).and_then(|opened| opened).map_err(sandbox_error)?;

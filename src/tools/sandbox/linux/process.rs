@@ -109,9 +109,9 @@ impl Capture {
         let Some(mut from) = from else { return };
         let mut piece = vec![0; 8 * 1024];
         while let Ok(read @ 1..) = from.read(&mut piece).await {
-            let room = self.limit - self.kept.len();
-            self.truncated |= read > room;
-            self.kept.extend_from_slice(&piece[..read.min(room)]);
+            let space = self.limit - self.kept.len();
+            self.truncated |= read > space;
+            self.kept.extend_from_slice(&piece[..read.min(space)]);
         }
     }
 }

@@ -41,7 +41,7 @@ pub fn create_interrupt_event(content: &str, thread_id: &str) -> String {
     HitlRequest::from_langgraph_interrupt(&json!(content), thread_id).to_event(thread_id)
 }
 
-/// A person's answer to one question.
+/// A person's reply to one question.
 #[doc(alias = "HITLResponse")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct HitlResponse {
@@ -54,12 +54,12 @@ pub struct HitlResponse {
 }
 
 impl HitlResponse {
-    /// An answer that is a text.
+    /// A reply that is a text.
     pub fn feedback(interrupt_id: impl Into<InterruptId>, feedback: impl Into<String>) -> Self {
         Self { interrupt_id: interrupt_id.into(), feedback: Some(feedback.into()), decisions: Vec::new() }
     }
 
-    /// An answer that is decisions about actions.
+    /// A reply that is decisions about actions.
     pub fn decisions(interrupt_id: impl Into<InterruptId>, decisions: Vec<HitlDecision>) -> Self {
         Self { interrupt_id: interrupt_id.into(), feedback: None, decisions }
     }
@@ -98,7 +98,7 @@ impl HitlState {
         self.answered
     }
 
-    /// Records an answer and returns its [value](HitlResponse::to_langgraph_resume), if its question is open.
+    /// Records a reply and returns its [value](HitlResponse::to_langgraph_resume), if its question is open.
     pub fn respond(&mut self, response: &HitlResponse) -> Option<Value> {
         self.pending.take_if(|request| response.interrupt_id == *request.id)?;
         self.answered += 1;

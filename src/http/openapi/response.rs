@@ -1,4 +1,4 @@
-//! Answers that several endpoints give.
+//! Responses that several endpoints give.
 
 use std::collections::BTreeMap;
 
@@ -16,53 +16,54 @@ use crate::protocol::encode::{PROTO_MEDIA_TYPE, SSE_MEDIA_TYPE};
 const JSON: &str = "application/json";
 
 /// AG-UI events, in both encodings.
-pub(crate) enum EventAnswer {}
+pub(crate) enum EventResponse {}
 
 /// A client that continues a run has all events.
 pub(crate) enum CaughtUp {}
 
 /// A thread, or the events of a run after those that the client has.
-pub(crate) enum JoinAnswer {}
+pub(crate) enum JoinResponse {}
 
-/// What the route of an inner request answers.
-pub(crate) enum InnerAnswer {}
+/// What the route of an inner request responds.
+pub(crate) enum InnerResponse {}
 
-impl IntoResponses for EventAnswer {
+impl IntoResponses for EventResponse {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        answer("200", "The events.", [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)])
+        response("200", "The events.", [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)])
     }
 }
 
 impl IntoResponses for CaughtUp {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        answer("204", "The client has all events of an ended run.", [])
+        response("204", "The client has all events of an ended run.", [])
     }
 }
 
-impl IntoResponses for JoinAnswer {
+impl IntoResponses for JoinResponse {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let thread = (JSON, Some(component("JoinedThread").into()));
         let events = [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)];
-        let mut answers = answer("200", "The thread, or the events of the run.", [thread].into_iter().chain(events));
-        answers.extend(CaughtUp::responses());
-        answers
+        let mut responses =
+            response("200", "The thread, or the events of the run.", [thread].into_iter().chain(events));
+        responses.extend(CaughtUp::responses());
+        responses
     }
 }
 
-impl IntoResponses for InnerAnswer {
+impl IntoResponses for InnerResponse {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let description = "The answer of the other route.";
+        let description = "The response of the other route.";
         let contents = [
             (JSON, Some(ObjectBuilder::new().schema_type(SchemaType::AnyValue).into())),
             (SSE_MEDIA_TYPE, Some(component("Event").into())),
         ];
-        let mut answers = answer("200", description, contents);
-        answers.extend(answer("204", description, []));
-        answers
+        let mut responses = response("200", description, contents);
+        responses.extend(response("204", description, []));
+        responses
     }
 }
 
-fn answer(
+fn response(
     status: &str,
     description: &str,
     contents: impl IntoIterator<Item = (&'static str, Option<RefOr<Schema>>)>,

@@ -12,10 +12,10 @@ use super::{
 use crate::store::{
     StoreResult, ThreadContent, ThreadKey,
     columns::ContentColumns,
-    content::NumberedContent,
-    read_places::ReadKind,
+    read_permits::ReadKind,
     rows,
     text::{name_to_text, to_json},
+    thread_content::NumberedContent,
 };
 
 const INSERT: &str = include_str!("sql/insert.sql");
@@ -53,9 +53,9 @@ pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult
 }
 
 pub(super) async fn insert(pool: &PostgresPool, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
-    let place = pool.place(ReadKind::Thread, &key.owner).await;
+    let permit = pool.permit(ReadKind::Thread, &key.owner).await;
     let columns = to_json(&ContentColumns::new(key, content, INDEXING_LATER)?);
-    let mut operation = pool.operation_within(INSERT_TIMEOUT, Some(place)).await?;
+    let mut operation = pool.operation_within(INSERT_TIMEOUT, Some(permit)).await?;
     operation.begin("BEGIN").await?;
     let inserted = operation.first(sqlx::query(INSERT).bind(columns)).await?;
     if let Some(row) = &inserted {

@@ -30,7 +30,7 @@ use super::{
 use crate::protocol::recording::{Recording, read_folder};
 
 /// Plays all recordings and prints the results. Returns whether all of them passed.
-pub(super) async fn run_tests(arguments: TestArguments) -> Result<bool, Box<dyn Error>> {
+pub(super) async fn check_recordings(arguments: TestArguments) -> Result<bool, Box<dyn Error>> {
     let recordings = read_folder(&arguments.dir)?;
     let rules = Rules::read_all(&arguments.dir, &recordings)?;
     let url = arguments.against.as_deref();

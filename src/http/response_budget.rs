@@ -1,5 +1,5 @@
-//! The memory of answers with messages of a thread. A client takes its answer as slowly as it likes, so each answer has room in a
-//! budget before it is read from the store, and until its last byte was sent. 20 clients that read nothing of a thread of 57 MiB:
+//! The memory of responses with messages of a thread. A client takes its response as slowly as it likes, so each response has a
+//! permit from before it is read from the store until its last byte was sent. 20 clients that read nothing of a thread of 57 MiB:
 //! 0.5 GiB in place of 2.1 GiB (2026-11-24, SQLite).
 
 use axum::{
@@ -12,64 +12,64 @@ use serde::Serialize;
 
 use super::{ApiError, ApiResult};
 use crate::{
-    auth::Principal,
-    base::memory_budget::{MemoryBudget, Room},
+    auth::{Principal, owner_of},
+    base::{memory_budget::MemoryBudget, permits::Permit},
     protocol::ThreadId,
     threads::{ThreadError, Threads},
 };
 
-pub(crate) struct AnswerBudget {
-    budget: MemoryBudget<Principal>,
-    /// A thread can have a little more, and its answer then takes this room.
+pub(crate) struct ResponseBudget {
+    budget: MemoryBudget,
+    /// A thread can have a little more, and its response then takes this much.
     max_bytes: usize,
 }
 
-impl AnswerBudget {
+impl ResponseBudget {
     pub(crate) fn new(bytes: usize, max_thread_bytes: u64, has_shares: bool) -> Self {
         let max_bytes = usize::try_from(max_thread_bytes).unwrap_or(usize::MAX);
         Self { budget: MemoryBudget::new(bytes, max_bytes, has_shares), max_bytes }
     }
 
-    /// Waits until an answer with all messages of a thread has room. An unknown thread needs none.
-    pub(crate) async fn room(
+    /// Waits for the permit of a response with all messages of a thread. An unknown thread needs none.
+    pub(crate) async fn permit(
         &self,
         threads: &Threads,
         owner: Option<&Principal>,
         id: &ThreadId,
-    ) -> ApiResult<AnswerRoom> {
+    ) -> ApiResult<ResponsePermit> {
         let thread = match threads.thread(owner, id).await {
             Ok(thread) => thread,
-            Err(ThreadError::NoThread) => return Ok(AnswerRoom::NONE),
+            Err(ThreadError::NoThread) => return Ok(ResponsePermit::NONE),
             Err(error) => return Err(error.into()),
         };
         let bytes = usize::try_from(thread.bytes).unwrap_or(usize::MAX).min(self.max_bytes);
-        let room = self.budget.whole(owner, bytes).await.map_err(|_| ApiError::too_many_answer_bytes())?;
-        Ok(AnswerRoom(Some(room)))
+        let permit = self.budget.whole(&owner_of(owner), bytes).await;
+        Ok(ResponsePermit(Some(permit.map_err(|_| ApiError::too_many_response_bytes())?)))
     }
 }
 
-/// The room of one answer.
-pub(crate) struct AnswerRoom(Option<Room>);
+/// The permit of one response.
+pub(crate) struct ResponsePermit(Option<Permit>);
 
-struct RoomyBytes {
+struct CountedBytes {
     bytes: Vec<u8>,
-    _room: Option<Room>,
+    _permit: Option<Permit>,
 }
 
-impl AsRef<[u8]> for RoomyBytes {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl AnswerRoom {
-    /// The room of an answer that is small.
+impl ResponsePermit {
+    /// That of a response that is small.
     pub(crate) const NONE: Self = Self(None);
 
-    /// The bytes keep the room until they were sent.
+    /// The bytes keep the permit until they were sent.
     pub(crate) fn bytes(self, mut bytes: Vec<u8>) -> Bytes {
         bytes.shrink_to_fit();
-        Bytes::from_owner(RoomyBytes { bytes, _room: self.0 })
+        Bytes::from_owner(CountedBytes { bytes, _permit: self.0 })
     }
 
     pub(crate) fn json(self, value: &impl Serialize) -> ApiResult {

@@ -1,4 +1,4 @@
-//! A person's answers to interrupts as AG-UI resume entries. [`ApprovalDecision`] decides which texts approve.
+//! A person's replies to interrupts as AG-UI resume entries. [`ApprovalDecision`] decides which texts approve.
 
 use std::collections::HashMap;
 
@@ -20,34 +20,34 @@ use crate::{
     run::has_expired,
 };
 
-/// The text, and the payload for the agent, of an answer that accepts the agent's work.
+/// The text, and the payload for the agent, of a reply that accepts the agent's work.
 const ACCEPTED: &str = "ACCEPTED";
 const MAX_SHOWN_CHARS: usize = 80;
 const MAX_LISTED_ACTIONS: usize = 10;
 
 #[derive(Clone, Copy)]
-enum HumanAnswer<'a> {
+enum HumanReply<'a> {
     Text(&'a str),
     Decision(&'a HitlDecision),
 }
 
-/// The answers that a message gives, and the reason why the open questions have to be asked again.
+/// The replies that a message gives, and the reason why the open questions have to be asked again.
 #[derive(Debug)]
-pub(super) struct ReadAnswer {
+pub(super) struct ReadReply {
     pub(super) entries: Vec<ResumeEntry>,
-    pub(super) problem: Option<AnswerProblem>,
+    pub(super) problem: Option<ReplyProblem>,
 }
 
 /// The reason for asking open questions again.
 #[derive(Debug, PartialEq)]
-pub(super) enum AnswerProblem {
+pub(super) enum ReplyProblem {
     /// This text is neither a yes nor a no.
     Unclear(String),
     /// The decisions say nothing about these questions.
     Undecided(Vec<String>),
 }
 
-impl AnswerProblem {
+impl ReplyProblem {
     /// Returns the text of a question with the problem before it, in the language of the question.
     pub(super) fn before(&self, question: &str) -> String {
         let is_chinese = question.chars().any(|char| ('\u{4e00}'..='\u{9fff}').contains(&char));
@@ -63,34 +63,34 @@ impl AnswerProblem {
     }
 }
 
-/// Reads an answer. A text answers all open interrupts. A decision answers the one that it names, by its id or that of its
+/// Reads a reply. A text replies to all open interrupts. A decision replies to the one that it names, by its id or that of its
 /// tool call. `calls` has the arguments of the calls that the interrupts are about, for edits.
 ///
 /// # Errors
-/// Returns an error at or below `path` if the answer has images or other files, names an action that is not open, or
+/// Returns an error at or below `path` if the reply has images or other files, names an action that is not open, or
 /// takes a decision that is not allowed.
-pub(super) fn read_answer(
+pub(super) fn read_reply(
     open: &[Interrupt],
-    answer: &MessageBody,
+    reply: &MessageBody,
     calls: &HashMap<ToolCallId, JsonObject>,
     path: &str,
-) -> Result<ReadAnswer, InvalidRequest> {
-    if let MessageBody::Decisions(decisions) = answer {
+) -> Result<ReadReply, InvalidRequest> {
+    if let MessageBody::Decisions(decisions) = reply {
         return read_decisions(open, decisions, calls, path);
     }
-    let text = answer.as_text();
+    let text = reply.as_text();
     let text = text.ok_or_else(|| InvalidRequest::new(path, "a text or decisions, to answer the open interrupts"))?;
     let is_approval = |interrupt: &Interrupt| {
         matches!(InterruptKind::of(interrupt), InterruptKind::Action | InterruptKind::Plan(_) | InterruptKind::Review)
     };
-    // An expired interrupt can only be cancelled, which any answer does.
-    let needs_clear_answer = |interrupt: &Interrupt| is_approval(interrupt) && !has_expired(interrupt);
-    if ApprovalDecision::of_text(&text) == ApprovalDecision::Unclear && open.iter().any(needs_clear_answer) {
+    // An expired interrupt can only be cancelled, which any reply does.
+    let needs_clear_reply = |interrupt: &Interrupt| is_approval(interrupt) && !has_expired(interrupt);
+    if ApprovalDecision::of_text(&text) == ApprovalDecision::Unclear && open.iter().any(needs_clear_reply) {
         let shown = shortened(text.trim(), MAX_SHOWN_CHARS);
-        return Ok(ReadAnswer { entries: Vec::new(), problem: Some(AnswerProblem::Unclear(shown)) });
+        return Ok(ReadReply { entries: Vec::new(), problem: Some(ReplyProblem::Unclear(shown)) });
     }
-    let entries = open.iter().map(|interrupt| resume_entry(interrupt, HumanAnswer::Text(&text), calls)).collect();
-    Ok(ReadAnswer { entries, problem: None })
+    let entries = open.iter().map(|interrupt| resume_entry(interrupt, HumanReply::Text(&text), calls)).collect();
+    Ok(ReadReply { entries, problem: None })
 }
 
 fn read_decisions(
@@ -98,7 +98,7 @@ fn read_decisions(
     decisions: &[HitlDecision],
     calls: &HashMap<ToolCallId, JsonObject>,
     path: &str,
-) -> Result<ReadAnswer, InvalidRequest> {
+) -> Result<ReadReply, InvalidRequest> {
     let mut entries = Vec::with_capacity(decisions.len());
     for (index, decision) in decisions.iter().enumerate() {
         let is_named = |interrupt: &&Interrupt| {
@@ -115,24 +115,20 @@ fn read_decisions(
             let path = format!("{path}.decisions[{index}].type");
             return Err(InvalidRequest::new(path, "a decision that this action allows"));
         }
-        entries.push(resume_entry(interrupt, HumanAnswer::Decision(decision), calls));
+        entries.push(resume_entry(interrupt, HumanReply::Decision(decision), calls));
     }
     let has_no_entry = |interrupt: &&Interrupt| entries.iter().all(|entry| entry.interrupt_id != interrupt.id);
     let about = |interrupt: &Interrupt| interrupt.message.clone().unwrap_or_else(|| interrupt.id.to_string());
     let undecided: Vec<_> = open.iter().filter(has_no_entry).map(about).collect();
-    let problem = (!undecided.is_empty()).then_some(AnswerProblem::Undecided(undecided));
-    Ok(ReadAnswer { entries, problem })
+    let problem = (!undecided.is_empty()).then_some(ReplyProblem::Undecided(undecided));
+    Ok(ReadReply { entries, problem })
 }
 
-fn resume_entry(
-    interrupt: &Interrupt,
-    answer: HumanAnswer<'_>,
-    calls: &HashMap<ToolCallId, JsonObject>,
-) -> ResumeEntry {
+fn resume_entry(interrupt: &Interrupt, reply: HumanReply<'_>, calls: &HashMap<ToolCallId, JsonObject>) -> ResumeEntry {
     let schema = interrupt.response_schema.as_ref();
     let payload = match InterruptKind::of(interrupt) {
         InterruptKind::Action => {
-            let mut decision = answer.approval();
+            let mut decision = reply.approval();
             if let ApprovalDecision::Approved { edited_args: Some(edited) } = &mut decision
                 && let Some(arguments) = interrupt.tool_call_id.as_ref().and_then(|id| calls.get(id))
             {
@@ -140,12 +136,10 @@ fn resume_entry(
             }
             Some(Value::Object(action_payload(decision, schema)))
         }
-        InterruptKind::Plan(_) | InterruptKind::Review => {
-            Some(Value::Object(review_payload(answer.approval(), schema)))
-        }
-        InterruptKind::Form => answer.form(),
-        InterruptKind::Feedback(None) => answer.feedback(),
-        InterruptKind::Feedback(Some(member)) => answer.feedback().map(|value| match value {
+        InterruptKind::Plan(_) | InterruptKind::Review => Some(Value::Object(review_payload(reply.approval(), schema))),
+        InterruptKind::Form => reply.form(),
+        InterruptKind::Feedback(None) => reply.feedback(),
+        InterruptKind::Feedback(Some(member)) => reply.feedback().map(|value| match value {
             Value::String(_) => json!({ member: value }),
             _ => value,
         }),
@@ -179,7 +173,7 @@ fn action_payload(decision: ApprovalDecision, schema: Option<&JsonObject>) -> Js
     }
 }
 
-/// The payload about a plan or another question for approval: edited members are members of the answer.
+/// The payload about a plan or another question for approval: edited members are members of the reply.
 fn review_payload(decision: ApprovalDecision, schema: Option<&JsonObject>) -> JsonObject {
     let ApprovalDecision::Approved { edited_args: Some(edited) } = decision else {
         return action_payload(decision, schema);
@@ -191,7 +185,7 @@ fn review_payload(decision: ApprovalDecision, schema: Option<&JsonObject>) -> Js
     payload
 }
 
-impl HumanAnswer<'_> {
+impl HumanReply<'_> {
     fn approval(self) -> ApprovalDecision {
         let decision = match self {
             Self::Text(text) => return ApprovalDecision::of_text(text),

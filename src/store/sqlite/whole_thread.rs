@@ -9,7 +9,8 @@ use super::{
     writer::Tx,
 };
 use crate::store::{
-    StoreResult, ThreadContent, ThreadKey, columns::ContentColumns, content::NumberedContent, rows, text::name_to_text,
+    StoreResult, ThreadContent, ThreadKey, columns::ContentColumns, rows, text::name_to_text,
+    thread_content::NumberedContent,
 };
 
 const THREAD: &str = "SELECT * FROM agui_threads WHERE owner = ? AND id = ?";

@@ -2,7 +2,7 @@
 
 use super::tables::{RunEntry, Tables, ThreadEntry};
 use crate::store::{
-    CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey, content::NumberedContent,
+    CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey, thread_content::NumberedContent,
 };
 
 impl ThreadEntry {

@@ -1,0 +1,349 @@
+//! Permits: counted rights that owners share, such as those to concurrent runs, to reads or to bytes of memory.
+//!
+//! An owner has at most its share. A request that waits stands in the queue of its owner, and owners take turns, one request a
+//! turn. So another owner gets its permits however many requests the first one has.
+
+use std::{
+    collections::{HashMap, VecDeque, hash_map::Entry},
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    sync::oneshot,
+    time::{error::Elapsed, timeout},
+};
+
+/// The owner of everything on a server without authentication. It may have all permits.
+pub(crate) const ANONYMOUS: &str = "none";
+
+/// Permits of one kind.
+#[derive(Debug)]
+pub(crate) struct Permits {
+    max: usize,
+    /// The most that one owner may have.
+    share: usize,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug)]
+struct Counts {
+    free: usize,
+    owners: HashMap<Arc<str>, OwnerCounts>,
+    /// The owners that wait, in the order of their turns.
+    turns: VecDeque<Arc<str>>,
+}
+
+#[derive(Debug, Default)]
+struct OwnerCounts {
+    taken: usize,
+    waiting: VecDeque<PermitRequest>,
+}
+
+#[derive(Debug)]
+struct PermitRequest {
+    amount: usize,
+    granted: oneshot::Sender<Permit>,
+}
+
+/// The right to some of the things that [`Permits`] count.
+#[must_use = "dropping a permit gives it back"]
+#[derive(Debug)]
+pub(crate) struct Permit {
+    permits: Arc<Permits>,
+    owner: Arc<str>,
+    amount: usize,
+}
+
+/// The limit that leaves no further permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LimitReached {
+    OfServer,
+    OfOwner,
+}
+
+impl Permits {
+    /// Creates `max` permits, of which an owner has at most `share`; `None` is no limit of an owner.
+    pub(crate) fn new(max: usize, share: Option<usize>) -> Arc<Self> {
+        let counts = Counts { free: max, owners: HashMap::new(), turns: VecDeque::new() };
+        Arc::new(Self { max, share: share.unwrap_or(max), counts: Mutex::new(counts) })
+    }
+
+    /// Takes an amount if it is free now.
+    pub(crate) fn try_take(self: &Arc<Self>, owner: &Arc<str>, amount: usize) -> Result<Permit, LimitReached> {
+        self.grant(&mut self.counts.lock(), owner, amount)
+    }
+
+    /// Waits until an amount is free, which must not exceed the share. Cancel-safe: a dropped future leaves the queue.
+    pub(crate) async fn take(self: &Arc<Self>, owner: &Arc<str>, amount: usize) -> Permit {
+        let mut waiting = {
+            let counts = &mut *self.counts.lock();
+            if counts.turns.is_empty()
+                && let Ok(permit) = self.grant(counts, owner, amount)
+            {
+                return permit;
+            }
+            let (granted, received) = oneshot::channel();
+            let of_owner = counts.owners.entry(owner.clone()).or_default();
+            if of_owner.waiting.is_empty() {
+                counts.turns.push_back(owner.clone());
+            }
+            of_owner.waiting.push_back(PermitRequest { amount, granted });
+            self.hand_out(counts);
+            WaitingRequest { permits: self, received }
+        };
+        match (&mut waiting.received).await {
+            Ok(permit) => permit,
+            // Unreachable: a sender stays in its queue until it has sent.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// As [`take`](Self::take), for at most this time.
+    pub(crate) async fn take_within(
+        self: &Arc<Self>,
+        limit: Duration,
+        owner: &Arc<str>,
+        amount: usize,
+    ) -> Result<Permit, Elapsed> {
+        timeout(limit, self.take(owner, amount)).await
+    }
+
+    /// Returns the error that [`try_take`](Self::try_take) would return now for an amount of one.
+    pub(crate) fn check(&self, owner: &str) -> Result<(), LimitReached> {
+        self.fits(&self.counts.lock(), owner, 1)
+    }
+
+    /// Returns the amount that is taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.max - self.counts.lock().free
+    }
+
+    fn share_of(&self, owner: &str) -> usize {
+        if owner == ANONYMOUS { self.max } else { self.share }
+    }
+
+    fn fits(&self, counts: &Counts, owner: &str, amount: usize) -> Result<(), LimitReached> {
+        if amount > counts.free {
+            return Err(LimitReached::OfServer);
+        }
+        let taken = || counts.owners.get(owner).map_or(0, |of_owner| of_owner.taken);
+        let share = self.share_of(owner);
+        if share < self.max && taken() + amount > share { Err(LimitReached::OfOwner) } else { Ok(()) }
+    }
+
+    fn grant(self: &Arc<Self>, counts: &mut Counts, owner: &Arc<str>, amount: usize) -> Result<Permit, LimitReached> {
+        self.fits(counts, owner, amount)?;
+        if amount > 0 {
+            counts.free -= amount;
+            counts.owners.entry(owner.clone()).or_default().taken += amount;
+        }
+        Ok(Permit { permits: self.clone(), owner: owner.clone(), amount })
+    }
+
+    /// Gives free permits to those who wait. An amount that is not free yet keeps later turns waiting: small amounts would
+    /// pass it forever.
+    fn hand_out(self: &Arc<Self>, counts: &mut Counts) {
+        let Counts { free, owners, turns } = counts;
+        let mut at = 0;
+        while let Some(owner) = turns.get(at)
+            && let Some(of_owner) = owners.get_mut(owner)
+        {
+            while of_owner.waiting.pop_front_if(|request| request.granted.is_closed()).is_some() {}
+            let amount = of_owner.waiting.front().map_or(0, |request| request.amount);
+            if of_owner.taken.saturating_add(amount) > self.share_of(owner) {
+                at += 1;
+                continue;
+            }
+            if amount > *free {
+                return;
+            }
+            let owner = owner.clone();
+            turns.remove(at);
+            if let Some(request) = of_owner.waiting.pop_front() {
+                match request.granted.send(Permit { permits: self.clone(), owner: owner.clone(), amount }) {
+                    Ok(()) => (*free, of_owner.taken) = (*free - amount, of_owner.taken + amount),
+                    // Its future was dropped just now. To give the amount back would lock the counts once more.
+                    Err(mut permit) => permit.amount = 0,
+                }
+            }
+            if !of_owner.waiting.is_empty() {
+                turns.push_back(owner);
+            } else if of_owner.taken == 0 {
+                owners.remove(&owner);
+            }
+        }
+    }
+}
+
+impl Permit {
+    pub(crate) fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// Gives back what exceeds this amount.
+    pub(crate) fn shrink_to(&mut self, amount: usize) {
+        let more = self.amount.saturating_sub(amount);
+        if more == 0 {
+            return;
+        }
+        self.amount -= more;
+        let counts = &mut *self.permits.counts.lock();
+        counts.free += more;
+        if let Entry::Occupied(mut of_owner) = counts.owners.entry(self.owner.clone()) {
+            of_owner.get_mut().taken -= more;
+            if of_owner.get().taken == 0 && of_owner.get().waiting.is_empty() {
+                of_owner.remove();
+            }
+        }
+        self.permits.hand_out(counts);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+/// Leaves the queue when it is dropped.
+struct WaitingRequest<'a> {
+    permits: &'a Arc<Permits>,
+    received: oneshot::Receiver<Permit>,
+}
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        if self.received.is_terminated() {
+            return;
+        }
+        self.received.close();
+        // It may have been sent and not received.
+        drop(self.received.try_recv());
+        // Smaller amounts may have waited for this one.
+        self.permits.hand_out(&mut self.permits.counts.lock());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn owners<const N: usize>(names: [&str; N]) -> [Arc<str>; N] {
+        names.map(Arc::from)
+    }
+
+    fn is_unused(permits: &Permits) -> bool {
+        let counts = permits.counts.lock();
+        counts.owners.is_empty() && counts.turns.is_empty() && counts.free == permits.max
+    }
+
+    #[test]
+    fn an_owner_gets_its_share_and_a_dropped_permit_is_free_again() {
+        let (permits, [ann, bob]) = (Permits::new(5, Some(3)), owners(["key:ann", "key:bob"]));
+        let of_ann = [(); 3].map(|()| permits.try_take(&ann, 1).unwrap());
+        assert_eq!(permits.try_take(&ann, 1).unwrap_err(), LimitReached::OfOwner, "three of five");
+        assert_eq!(permits.check(&bob), Ok(()));
+        let of_bob = permits.try_take(&bob, 2).unwrap();
+        assert_eq!(permits.try_take(&bob, 1).unwrap_err(), LimitReached::OfServer, "five in all");
+        assert_eq!(permits.check(&bob), Err(LimitReached::OfServer));
+        drop(of_ann);
+        drop((permits.try_take(&bob, 1).unwrap(), of_bob, permits.try_take(&bob, 0).unwrap()));
+        assert!(is_unused(&permits));
+    }
+
+    #[test]
+    fn a_single_owner_gets_everything() {
+        for (owner, share) in [(ANONYMOUS, Some(1)), ("key:ann", None)] {
+            let (permits, owner) = (Permits::new(2, share), Arc::from(owner));
+            let all = [permits.try_take(&owner, 1), permits.try_take(&owner, 1)];
+            assert!(all.iter().all(Result::is_ok) && permits.try_take(&owner, 1).is_err() && permits.taken() == 2);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_owner_waits_for_its_own_permits_while_another_one_finds_some() {
+        let (permits, [ann, bob]) = (Permits::new(4, Some(2)), owners(["ann", "bob"]));
+        let of_ann = [permits.take(&ann, 1).await, permits.take(&ann, 1).await];
+        let mut third = Box::pin(permits.take(&ann, 1));
+        assert!((&mut third).now_or_never().is_none());
+        let of_bob = permits.take(&bob, 1).now_or_never();
+        assert!(of_bob.is_some());
+        drop(of_ann);
+        assert!(third.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn owners_take_turns_however_many_requests_one_of_them_has() {
+        let (permits, [ann, bob, cat]) = (Permits::new(1, None), owners(["ann", "bob", "cat"]));
+        let first = permits.take(&ann, 1).await;
+        let mut waiting: Vec<_> = [&ann, &ann, &ann, &bob, &cat].map(|owner| Box::pin(permits.take(owner, 1))).into();
+        for future in &mut waiting {
+            assert!(future.now_or_never().is_none());
+        }
+        drop(first);
+        let mut order = Vec::new();
+        while !waiting.is_empty() {
+            let served = waiting.iter_mut().position(|future| match future.now_or_never() {
+                Some(permit) => {
+                    order.push(permit.owner.to_string());
+                    true
+                }
+                None => false,
+            });
+            drop(waiting.remove(served.unwrap()));
+        }
+        assert_eq!(order, ["ann", "bob", "cat", "ann", "ann"]);
+    }
+
+    #[tokio::test]
+    async fn a_dropped_request_leaves_its_queue_and_loses_no_permit() {
+        let (permits, [ann]) = (Permits::new(1, None), owners(["ann"]));
+        let first = permits.take(&ann, 1).await;
+        let mut dropped_before = Box::pin(permits.take(&ann, 1));
+        let mut dropped_after = Box::pin(permits.take(&ann, 1));
+        let mut served = Box::pin(permits.take(&ann, 1));
+        assert!((&mut dropped_before).now_or_never().is_none());
+        assert!((&mut dropped_after).now_or_never().is_none());
+        assert!((&mut served).now_or_never().is_none());
+        drop(dropped_before);
+        drop(first);
+        // It was granted its permit, and has not received it.
+        drop(dropped_after);
+        drop(served.now_or_never().unwrap());
+        assert!(is_unused(&permits));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_amount_is_not_passed_by_small_ones_until_its_time_is_over() {
+        let (permits, [ann, bob, cat]) = (Permits::new(4, None), owners(["ann", "bob", "cat"]));
+        let held = permits.take(&ann, 2).await;
+        let limit = Duration::from_secs(5);
+        let large = permits.take_within(limit, &cat, 3);
+        let small = async {
+            let started = tokio::time::Instant::now();
+            drop(permits.take(&bob, 1).await);
+            started.elapsed()
+        };
+        let (large, waited) = tokio::join!(large, small);
+        assert!(large.is_err() && waited == limit);
+        drop(held);
+        drop(permits.take_within(limit, &cat, 3).await.unwrap());
+        assert!(is_unused(&permits));
+    }
+
+    #[tokio::test]
+    async fn what_exceeds_a_smaller_amount_is_given_back() {
+        let (permits, [ann]) = (Permits::new(4, Some(3)), owners(["ann"]));
+        let mut permit = permits.take(&ann, 3).await;
+        let mut next = Box::pin(permits.take(&ann, 2));
+        assert!((&mut next).now_or_never().is_none());
+        permit.shrink_to(1);
+        assert!(next.now_or_never().is_some());
+        permit.shrink_to(2);
+        assert_eq!((permit.amount(), permits.taken()), (1, 1));
+    }
+}

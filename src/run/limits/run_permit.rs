@@ -1,0 +1,16 @@
+//! [`RunPermit`]: the right to one run.
+
+use super::memory::RunMemory;
+use crate::{base::permits::Permit, run::control::LiveGuard};
+
+/// The right to one run, which is then one of the live runs that a shutdown stops and waits for. It is held until the run's last
+/// byte is sent or its end is stored, whichever comes last.
+#[must_use = "dropping a permit gives it back"]
+pub(crate) struct RunPermit {
+    #[allow(dead_code, reason = "held, not read")]
+    pub(crate) concurrent: Permit,
+    pub(crate) detached: Option<Permit>,
+    pub(crate) live: LiveGuard,
+    /// `None` for a run that is taken over.
+    pub(crate) memory: Option<RunMemory>,
+}
