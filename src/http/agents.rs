@@ -63,7 +63,7 @@ pub(crate) async fn read_capabilities(
     let agent = find_agent(&app, Some(&agent))?;
     match app.allows(&agent, caller.principal().as_ref()) {
         true => Ok(Json(declared(&app, &agent))),
-        false => Err(ApiError::agent_not_allowed(agent.name())),
+        false => Err(ApiError::AgentNotAllowed(agent.name().to_owned())),
     }
 }
 

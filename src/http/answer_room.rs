@@ -43,7 +43,7 @@ impl AnswerBudget {
             Err(error) => return Err(error.into()),
         };
         let bytes = usize::try_from(thread.bytes).unwrap_or(usize::MAX).min(self.max_bytes);
-        let room = self.budget.whole(owner, bytes).await.map_err(|_| ApiError::too_many_answer_bytes())?;
+        let room = self.budget.whole(owner, bytes).await.map_err(|_| ApiError::TooManyAnswerBytes)?;
         Ok(AnswerRoom(Some(room)))
     }
 }
@@ -73,7 +73,7 @@ impl AnswerRoom {
     }
 
     pub(crate) fn json(self, value: &impl Serialize) -> ApiResult {
-        let json = serde_json::to_vec(value).map_err(|_| ApiError::internal())?;
+        let json = serde_json::to_vec(value).map_err(|_| ApiError::Internal)?;
         let media_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
         Ok((media_type, Body::from(self.bytes(json))).into_response())
     }

@@ -55,7 +55,7 @@ pub(crate) async fn connect_thread(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> ApiResult {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    let threads = app.threads().ok_or(ApiError::Internal)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
     let input: ConnectInput = read_body::decode_optional(&body)?;

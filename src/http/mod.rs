@@ -13,7 +13,6 @@ mod body;
 pub(crate) mod connect;
 pub(crate) mod dialects;
 pub(crate) mod error;
-pub(crate) mod error_code;
 pub(crate) mod etag;
 pub(crate) mod fallback;
 mod follow;

@@ -26,7 +26,7 @@ pub(crate) struct ReadRun {
 pub(crate) fn find_agent(app: &App, name: Option<&str>) -> Result<AgentEntry, ApiError> {
     app.runs().agent(name).ok_or_else(|| match name {
         Some(name) => ApiError::unknown_agent(name, app.agents(None)),
-        None => ApiError::no_default_agent(),
+        None => ApiError::NoDefaultAgent,
     })
 }
 
@@ -64,7 +64,7 @@ impl ReadRun {
         let Self { principal, slot, .. } = self;
         match app.allows(&agent, principal.as_ref()) {
             true => Ok(RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer: false }),
-            false => Err(ApiError::agent_not_allowed(agent.name())),
+            false => Err(ApiError::AgentNotAllowed(agent.name().to_owned())),
         }
     }
 }

@@ -104,7 +104,7 @@ pub(crate) async fn read_input(
 async fn resume(app: &App, after: u64, request: Request) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
-    let caller = head.extensions.get::<Caller>().ok_or_else(ApiError::internal)?;
+    let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
     let body = read_body::read(app, &head, body).await?;
     let (input, _) = decode_input(&body)?;
     drop(body);
@@ -153,7 +153,7 @@ fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
             tracing::warn!(?declared, "the client uses an unknown version of AG-UI");
             Ok(())
         }
-        VersionSupport::Unsupported => Err(ApiError::unsupported_version(declared)),
+        VersionSupport::Unsupported => Err(ApiError::UnsupportedVersion(shortened(declared, 16))),
     }
 }
 

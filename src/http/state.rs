@@ -135,7 +135,7 @@ impl App {
     /// Takes the right to a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is
     /// refused rather than an idle one closed: the server cannot know which of them a page still shows.
     pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> ApiResult<OwnerPermit> {
-        self.0.streams.take(&owner_of(caller)).map_err(|_| ApiError::too_many_streams())
+        self.0.streams.take(&owner_of(caller)).map_err(|_| ApiError::TooManyStreams)
     }
 
     pub(crate) fn store_probe(&self) -> &StoreProbe {

@@ -101,7 +101,7 @@ fn refuse_foreign(app: &App, request: &Request) -> Result<(), ApiError> {
 fn refuse_beyond_limit(request: &Request) -> Result<(), ApiError> {
     let is_beyond_limit = request.extensions().get::<BeyondLimit>().is_some();
     match is_beyond_limit && !matches!(request.uri().path(), "/healthz" | "/readyz") {
-        true => Err(ApiError::too_many_connections()),
+        true => Err(ApiError::TooManyConnections),
         false => Ok(()),
     }
 }
@@ -120,5 +120,5 @@ pub(crate) fn has_own_host(request: &Request, allowed: &[String]) -> bool {
 fn panicked(panic: Box<dyn Any + Send>) -> ApiError {
     let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text.unwrap_or("not a text"), "a request handler panicked");
-    ApiError::internal()
+    ApiError::Internal
 }

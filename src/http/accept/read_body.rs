@@ -56,7 +56,7 @@ async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> 
     let error = match timeout(app.options().body_timeout, read).await {
         Ok(Ok(body)) => return Ok(body),
         Ok(Err(error)) => error,
-        Err(_) => return Err(ApiError::body_timeout()),
+        Err(_) => return Err(ApiError::BodyTimeout),
     };
     // A client that waits for `100 Continue` sends nothing that would have to be discarded.
     let waits = reader.pieces == 0 && head.headers.contains_key(header::EXPECT);
@@ -73,7 +73,7 @@ async fn collect(
 ) -> Result<Bytes, ApiError> {
     let declared = usize::try_from(reader.body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > reader.max_bytes {
-        return Err(ApiError::body_too_large(reader.max_bytes));
+        return Err(ApiError::BodyTooLarge(reader.max_bytes));
     }
     let Some(first) = reader.next().await? else { return Ok(Bytes::new()) };
     // A small body is one piece. It is not copied, and it is decoded before anything else is awaited.
@@ -100,12 +100,12 @@ impl Reader {
     /// Returns `None` at the end of the body.
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         while let Some(frame) = self.body.frame().await {
-            let frame = frame.map_err(|_| ApiError::body_incomplete())?;
+            let frame = frame.map_err(|_| ApiError::BodyIncomplete)?;
             // Trailers are ignored.
             let Ok(piece) = frame.into_data() else { continue };
             self.count(piece.len())?;
             if self.bytes > self.max_bytes {
-                return Err(ApiError::body_too_large(self.max_bytes));
+                return Err(ApiError::BodyTooLarge(self.max_bytes));
             }
             if !piece.is_empty() {
                 return Ok(Some(piece));
@@ -119,7 +119,7 @@ impl Reader {
         self.bytes = self.bytes.saturating_add(bytes);
         match self.pieces <= FREE_PIECES + self.bytes / MIN_PIECE_BYTES {
             true => Ok(()),
-            false => Err(ApiError::body_in_tiny_pieces(MIN_PIECE_BYTES)),
+            false => Err(ApiError::BodyInTinyPieces(MIN_PIECE_BYTES)),
         }
     }
 
@@ -184,7 +184,7 @@ impl<'a> Growing<'a> {
             0 => self.budget.small(self.principal, more).await,
             _ => self.budget.large(self.principal, more).await,
         };
-        self.buffer.rooms.push(room.map_err(|_| ApiError::too_many_body_bytes())?);
+        self.buffer.rooms.push(room.map_err(|_| ApiError::TooManyBodyBytes)?);
         self.buffer.bytes.reserve_exact(capacity - self.buffer.bytes.len());
         self.capacity = capacity;
         Ok(())

@@ -25,7 +25,6 @@ use std::{fmt, ops::Deref, sync::Arc};
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
 
 pub(crate) use http::ConnectionEnd;
-pub(crate) use labels::ERROR_CODES;
 #[cfg(feature = "llm")]
 pub(crate) use labels::OTHER;
 #[cfg(feature = "llm")]

@@ -16,12 +16,13 @@ use super::transcribed_run::TranscribedRun;
 use crate::run::{
     drive::{
         control::Stop,
-        ending::{SHUTDOWN_CODE, lease_lost},
+        ending::lease_lost,
         progress::{Drive, EventSink, Progress},
     },
     thread_runs::ThreadRuns,
 };
 use crate::{
+    base::RunErrorCode,
     protocol::{Event, event::RunError},
     store::{Lease, StoreError, ThreadKey},
 };
@@ -173,13 +174,16 @@ async fn abandon(stage: StoredStage, run: Arc<RunRef>) {
 }
 
 fn is_shutdown(terminal: &Event) -> bool {
-    matches!(terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN_CODE))
+    matches!(terminal, Event::RunError(error) if error.code.as_deref() == Some(RunErrorCode::ServerShutdown.as_str()))
 }
 
 fn with_store_result(terminal: Event, stored: Result<(), StoreError>) -> Event {
     match stored {
         Ok(()) => terminal,
         Err(StoreError::LeaseLost) => lease_lost().into(),
-        Err(_) => RunError::new("store_unavailable", "the end of the run could not be stored; please try again").into(),
+        Err(_) => {
+            RunError::new(RunErrorCode::StoreUnavailable, "the end of the run could not be stored; please try again")
+                .into()
+        }
     }
 }

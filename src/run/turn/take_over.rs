@@ -7,6 +7,7 @@ use crate::run::{
     thread_runs::ThreadRuns,
 };
 use crate::{
+    base::RunErrorCode,
     protocol::{
         Event, RunId,
         event::{RunError, RunStarted},
@@ -14,7 +15,6 @@ use crate::{
     store::{BranchWrite, EventBatch, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey, now},
 };
 
-const SERVER_LOST: &str = "server_lost";
 const MESSAGE: &str = "the server of this run was lost; please try again";
 
 impl ThreadRuns {
@@ -37,7 +37,7 @@ impl ThreadRuns {
     ) -> Result<(), StoreError> {
         tracing::warn!(thread = ?key.id, run = ?run.id, "closing a run whose server was lost");
         let (logged, changes) = (replay.lines, replay.seen.into_changes());
-        let terminal = RunError::new(SERVER_LOST, MESSAGE).into();
+        let terminal = RunError::new(RunErrorCode::ServerLost, MESSAGE).into();
         // A server that was lost before its first write leaves an empty log.
         let begin = (logged == 0).then(|| RunStarted::new(key.id.clone(), run.id.clone()).into());
         let added: Vec<Event> = begin.into_iter().chain([terminal]).collect();
@@ -47,7 +47,8 @@ impl ThreadRuns {
             events: added.iter().map(to_line).collect(),
             times: vec![now().abs_diff(run.started_at); added.len()],
         });
-        let failure = RunFailure { code: Some(SERVER_LOST.to_owned()), message: MESSAGE.to_owned() };
+        let failure =
+            RunFailure { code: Some(RunErrorCode::ServerLost.as_str().to_owned()), message: MESSAGE.to_owned() };
         let TranscriptChanges { kept, updated, new, state } = &changes;
         let end = RunEnd {
             ended_at: now(),
