@@ -157,6 +157,18 @@ pub(super) enum ProviderName {
     Replay,
 }
 
+/// A model of `provider = "rust"`, which has its options in Rust.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct NamedModel {
+    model: String,
+}
+
+impl NamedModel {
+    pub(super) fn into_options(self) -> ModelOptions {
+        ModelOptions { model: self.model, ..ModelOptions::default() }
+    }
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ApiOptions {
