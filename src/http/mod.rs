@@ -21,7 +21,7 @@ mod index;
 mod metrics;
 pub(crate) mod openapi;
 mod options;
-#[cfg(feature = "playground")]
+#[cfg(feature = "upstream")]
 pub(crate) mod playground;
 pub(crate) mod read_run;
 mod route_list;
