@@ -2,7 +2,10 @@
 
 use crate::{
     base::refusal::refusals,
-    run::{conversation::ids::LongId, persist::title::MAX_TITLE_CHARS, turn::stored_bytes::StorageLimit},
+    run::{
+        conversation::{ids::LongId, title::MAX_TITLE_CHARS},
+        limits::stored_bytes::StorageLimit,
+    },
     store::StoreError,
 };
 
