@@ -87,6 +87,7 @@ impl AgentTable<'_, '_> {
         let Some(provider) = provider else {
             let of_all = named_values().flat_map(|(_, provider)| options_of(KindName::Llm, Some(provider)));
             self.known.extend(of_all);
+            options?;
             return Err(self.incomplete(format!("{LLM} needs `provider`: {}", listed::<ProviderName>())));
         };
         let model = match provider {
