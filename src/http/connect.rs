@@ -91,10 +91,7 @@ pub(crate) fn respond_with_thread(
             .respond(encoder, app.options().keep_alive);
     }
     let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
-    let outcome = match interrupts.is_empty() {
-        true => RunOutcome::success(),
-        false => RunOutcome::Interrupt { interrupts },
-    };
+    let outcome = if interrupts.is_empty() { RunOutcome::success() } else { RunOutcome::Interrupt { interrupts } };
     events.push(RunFinished::new(thread_id, run_id, outcome).into());
     let mut out = Vec::new();
     events.iter().for_each(|event| encoder.event(event, &mut out));

@@ -62,9 +62,10 @@ impl ReadRun {
     ) -> Result<RunRequest, ApiError> {
         let forwarded = forwarded(app.options(), &self.head);
         let Self { principal, slot, .. } = self;
-        match app.allows(&agent, principal.as_ref()) {
-            true => Ok(RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer: false }),
-            false => Err(ApiError::AgentNotAllowed(agent.name().to_owned())),
+        if app.allows(&agent, principal.as_ref()) {
+            Ok(RunRequest { slot, agent, input, principal, forwarded, on_disconnect: None, is_answer: false })
+        } else {
+            Err(ApiError::AgentNotAllowed(agent.name().to_owned()))
         }
     }
 }

@@ -132,9 +132,10 @@ fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
     if is_tanstack(input, headers) {
         return Encoder::Dialect(Box::<TanStackEncoder>::default());
     }
-    let version = match is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
-        true => StreamVersion::Legacy,
-        false => StreamVersion::for_declared(input.protocol_version.as_deref()),
+    let version = if is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
+        StreamVersion::Legacy
+    } else {
+        StreamVersion::for_declared(input.protocol_version.as_deref())
     };
     Encoder::negotiate(accepted(headers)).for_version(version)
 }

@@ -43,10 +43,7 @@ pub(crate) async fn read_small(app: &App, request: Request) -> Result<Bytes, Api
 
 /// Decodes a body that a request may leave out.
 pub(crate) fn decode_optional<T: Default + DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    match body.trim_ascii().is_empty() {
-        true => Ok(T::default()),
-        false => Ok(decode_members(body)?),
-    }
+    if body.trim_ascii().is_empty() { Ok(T::default()) } else { Ok(decode_members(body)?) }
 }
 
 async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
@@ -117,9 +114,10 @@ impl Reader {
     fn count(&mut self, bytes: usize) -> Result<(), ApiError> {
         self.pieces += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        match self.pieces <= FREE_PIECES + self.bytes / MIN_PIECE_BYTES {
-            true => Ok(()),
-            false => Err(ApiError::BodyInTinyPieces(MIN_PIECE_BYTES)),
+        if self.pieces <= FREE_PIECES + self.bytes / MIN_PIECE_BYTES {
+            Ok(())
+        } else {
+            Err(ApiError::BodyInTinyPieces(MIN_PIECE_BYTES))
         }
     }
 

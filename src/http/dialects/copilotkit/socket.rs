@@ -106,12 +106,11 @@ async fn open_socket(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> ApiResult {
     let threads = app.threads().ok_or(ApiError::NoStoredThreads)?.clone();
-    let principal = match app.credential() != Credential::None {
-        true => {
-            let principal = tokens.check(&query.join_token, Instant::now());
-            Some(principal.ok_or(ApiError::InvalidJoinToken)?)
-        }
-        false => None,
+    let principal = if app.credential() != Credential::None {
+        let principal = tokens.check(&query.join_token, Instant::now());
+        Some(principal.ok_or(ApiError::InvalidJoinToken)?)
+    } else {
+        None
     };
     let upgrade = upgrade.map_err(|_| ApiError::NoWebsocket)?;
     let permit = app.take_stream(principal.as_ref())?;
