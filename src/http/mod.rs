@@ -24,6 +24,7 @@ mod options;
 #[cfg(feature = "upstream")]
 pub(crate) mod playground;
 pub(crate) mod read_run;
+pub(crate) mod refusal_response;
 mod route_list;
 mod routes;
 pub(crate) mod run_response;

@@ -11,7 +11,7 @@ use utoipa::{
 use super::schema::{text_of, typed};
 use crate::{
     base::RunErrorCode,
-    http::{dialects::tanstack::join::Hydration, error::Refusal},
+    http::{dialects::tanstack::join::Hydration, refusal_response::Refusal},
     protocol::Event,
 };
 

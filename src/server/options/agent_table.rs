@@ -22,6 +22,8 @@ use crate::llm::OpenAiApi;
 
 /// The kind in errors about agents with a model.
 const LLM: &str = "kind = \"llm\"";
+const KEY_IN_FILE: &str = "a key does not belong into this file: put it into an environment variable, and the name of the \
+                           variable here, as `api_key_env`";
 
 /// Returns the options of a kind of agent, also those that it has with one provider only. They are those that
 /// [`AgentTable::kind`] reads.
@@ -139,11 +141,7 @@ impl AgentTable<'_, '_> {
         let option = &**wrong.get_ref();
         let of_hosted = options_of(KindName::Llm, Some(ProviderName::Openai));
         let problem = match (&owners(option, kind)[..], provider) {
-            _ if option == "api_key" => {
-                "a key does not belong into this file: put it into an environment variable, and the \
-                                         name of the variable here, as `api_key_env`"
-                    .to_owned()
-            }
+            _ if option == "api_key" => KEY_IN_FILE.to_owned(),
             ([], _) => {
                 let known: Vec<_> = self.known.iter().copied().collect();
                 return Err(ReadError::wrong(wrong.span(), unknown("unknown key", option, &known)));

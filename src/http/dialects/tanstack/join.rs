@@ -159,7 +159,7 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
 
 async fn hydrate(app: &App, threads: &Threads, owner: Option<&Principal>, query: JoinQuery) -> ApiResult {
     let expected = "the id of a thread, or `runId` of a run; POST starts a run";
-    let id = query.thread_id.ok_or(ApiError::InvalidParameter { name: "threadId", expected: expected })?;
+    let id = query.thread_id.ok_or(ApiError::InvalidParameter { name: "threadId", expected })?;
     let before = query.before.map(|before| before.parse()).transpose();
     let before =
         before.map_err(|_| ApiError::InvalidParameter { name: "before", expected: "the `cursor` of another page" })?;
