@@ -5,10 +5,8 @@
 pub use crate::agent::builtin::script::Script;
 #[cfg(feature = "cli")]
 pub use crate::server::cli::run;
-#[cfg(all(feature = "fuzzing", feature = "llm"))]
-pub use crate::tools::http::fuzzing::fill;
 #[cfg(feature = "llm")]
-pub use crate::tools::http::{HttpMethod, HttpTool, HttpToolOptions};
+pub use crate::tools::http::{HttpMethod, HttpTool, HttpToolOptions, fuzzing::fill};
 #[cfg(feature = "upstream")]
 pub use crate::upstream::{client, direct_client, events};
 pub use crate::{

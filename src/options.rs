@@ -1,6 +1,6 @@
 //! The options of a [`Server`](crate::Server), for its builder.
 
-#[cfg(feature = "playground")]
+#[cfg(feature = "upstream")]
 pub use crate::http::playground::PlaygroundOptions;
 pub use crate::{
     base::InvalidOption,

@@ -214,7 +214,7 @@ features() {
     cargo hack --version >/dev/null 2>&1 || cargo install --quiet --locked cargo-hack || return
     # The build of the tests has all the others together. Without --no-dev-deps, which rewrites Cargo.toml while it runs.
     # clippy, because it refuses warnings in this crate alone: with RUSTFLAGS, all dependencies would be built again.
-    cargo hack clippy --locked --each-feature --exclude-all-features --skip default,full,fuzzing,jemalloc,testing -- -D warnings
+    cargo hack clippy --locked --each-feature --exclude-all-features --skip default,full,jemalloc -- -D warnings
     local code=$? crates
     crates=$(cargo tree --locked -e normal --no-default-features --prefix none | sed 's/ (.*//' | sort -u | wc -l)
     echo "without features: $crates crates"

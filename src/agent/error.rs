@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
-use crate::base::text::error_chain;
+use crate::base::{RunErrorCode, text::error_chain};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -37,7 +37,7 @@ impl AgentError {
     /// A failure that the client sees as `the agent failed`, with the code `agent_error`. Only the log has its text and
     /// causes.
     pub fn internal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self::new("agent_error", "the agent failed").caused_by(cause)
+        Self::new(RunErrorCode::AgentError, "the agent failed").caused_by(cause)
     }
 
     /// Adds a cause, which only the log shows.

@@ -115,10 +115,7 @@ pub(super) fn bearer_token(headers: &HeaderMap) -> Result<&[u8], AuthError> {
     let header = headers.get(AUTHORIZATION).ok_or(AuthError::Missing)?;
     let (scheme, token) = header.as_bytes().split_at_checked(7).ok_or(AuthError::NotBearer)?;
     let token = token.trim_ascii();
-    match scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty() {
-        true => Ok(token),
-        false => Err(AuthError::NotBearer),
-    }
+    if scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty() { Ok(token) } else { Err(AuthError::NotBearer) }
 }
 
 struct FromFn<F>(F);
@@ -131,9 +128,10 @@ where
 {
     async fn authenticate(&self, request: &Parts) -> Result<Principal, AuthError> {
         let principal = (self.0)(request.clone()).await?;
-        match is_valid_name(principal.name()) {
-            true => Ok(principal),
-            false => Err(AuthError::failed("the principal's name is not 1 to 256 bytes without control characters")),
+        if is_valid_name(principal.name()) {
+            Ok(principal)
+        } else {
+            Err(AuthError::failed("the principal's name is not 1 to 256 bytes without control characters"))
         }
     }
 }

@@ -2,34 +2,45 @@
 
 use std::{borrow::Cow, error::Error, time::Duration};
 
-/// The reason why a request has no principal. Refused with 401 and its text, unless the variant says otherwise.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AuthError {
-    /// The request has no `Authorization` header.
-    #[error("this server needs a credential: send `Authorization: Bearer <key or token>`")]
-    Missing,
-    /// The `Authorization` header is not a bearer token.
-    #[error("the Authorization header is not of the form `Bearer <key or token>`")]
-    NotBearer,
-    /// No key of the server has this value.
-    #[error("the key is not valid")]
-    UnknownKey,
-    /// The token was not accepted.
-    #[error(transparent)]
-    Token(#[from] TokenError),
-    /// The keys that tokens are checked with have not been fetched. Refused with 503.
-    #[error("the keys that tokens are checked with are not available; try again later")]
-    NoKeys {
-        /// The time until the keys may be fetched again.
-        retry_after: Duration,
-    },
-    /// The application refused the request, for this reason.
-    #[error("{0}")]
-    Refused(Cow<'static, str>),
-    /// The application could not check the request. Refused with 503; the cause goes to the log only.
-    #[error("credentials cannot be checked now; try again later")]
-    Failed(#[source] Box<dyn Error + Send + Sync>),
+use crate::base::refusal::refusals;
+
+refusals! {
+    /// The reason why a request has no principal. Refused with 401 and its text, unless the variant says otherwise.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum AuthError {
+        /// The request has no `Authorization` header.
+        #[error("this server needs a credential: send `Authorization: Bearer <key or token>`")]
+        #[refusal(UNAUTHORIZED, "unauthenticated", Authentication)]
+        Missing,
+        /// The `Authorization` header is not a bearer token.
+        #[error("the Authorization header is not of the form `Bearer <key or token>`")]
+        #[refusal(UNAUTHORIZED, "unauthenticated", Authentication)]
+        NotBearer,
+        /// No key of the server has this value.
+        #[error("the key is not valid")]
+        #[refusal(UNAUTHORIZED, "invalid_key", Authentication)]
+        UnknownKey,
+        /// The token was not accepted.
+        #[error(transparent)]
+        #[refusal(UNAUTHORIZED, "invalid_token", Authentication)]
+        Token(#[from] TokenError),
+        /// The keys that tokens are checked with have not been fetched. Refused with 503.
+        #[error("the keys that tokens are checked with are not available; try again later")]
+        #[refusal(SERVICE_UNAVAILABLE, "keys_unavailable", Authentication)]
+        NoKeys {
+            /// The time until the keys may be fetched again.
+            retry_after: Duration,
+        },
+        /// The application refused the request, for this reason.
+        #[error("{0}")]
+        #[refusal(UNAUTHORIZED, "unauthenticated", Authentication)]
+        Refused(Cow<'static, str>),
+        /// The application could not check the request. Refused with 503; the cause goes to the log only.
+        #[error("credentials cannot be checked now; try again later")]
+        #[refusal(SERVICE_UNAVAILABLE, "authentication_unavailable", Authentication)]
+        Failed(#[source] Box<dyn Error + Send + Sync>),
+    }
 }
 
 impl AuthError {

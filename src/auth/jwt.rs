@@ -1,6 +1,11 @@
 //! Signed tokens (JWT, RFC 7519) of an identity provider. The principal is a token's subject, in the name space of its
 //! issuer.
 
+mod algorithm;
+mod crypto;
+mod jwks;
+mod key;
+
 use std::{
     fmt,
     sync::Arc,
@@ -13,13 +18,15 @@ use jsonwebtoken::{Validation, decode, decode_header, errors::ErrorKind};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Map, Value};
 
-use super::{
-    AuthError, Authenticator, JwtAlgorithm, KeyError, Principal, TokenError,
-    authenticator::{Authenticate, bearer_token},
-    crypto,
-    jwks::{Jwks, JwksOptions},
+pub use self::{algorithm::JwtAlgorithm, jwks::JwksOptions};
+use self::{
+    jwks::Jwks,
     key::{VerifyingKey, algorithm_of},
-    principal::is_valid_name,
+};
+use super::{
+    authenticator::{Authenticate, Authenticator, bearer_token},
+    error::{AuthError, KeyError, TokenError},
+    principal::{Principal, is_valid_name},
 };
 use crate::upstream::trust::is_trusted_url;
 

@@ -6,8 +6,11 @@ pub(crate) mod json_values;
 pub(crate) mod memory_budget;
 pub(crate) mod permits;
 pub(crate) mod private_file;
+pub(crate) mod refusal;
+mod run_error_code;
 pub(crate) mod text;
 pub(crate) mod trace;
 pub(crate) mod units;
 
 pub use invalid_option::InvalidOption;
+pub(crate) use run_error_code::RunErrorCode;

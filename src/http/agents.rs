@@ -61,9 +61,10 @@ pub(crate) async fn read_capabilities(
     Extension(caller): Extension<Caller>,
 ) -> ApiResult<Json<AgentCapabilities>> {
     let agent = find_agent(&app, Some(&agent))?;
-    match app.allows(&agent, caller.principal().as_ref()) {
-        true => Ok(Json(declared(&app, &agent))),
-        false => Err(ApiError::agent_not_allowed(agent.name())),
+    if app.allows(&agent, caller.principal().as_ref()) {
+        Ok(Json(declared(&app, &agent)))
+    } else {
+        Err(ApiError::AgentNotAllowed(agent.name().to_owned()))
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) async fn connect_thread(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> ApiResult {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    let threads = app.threads().ok_or(ApiError::Internal)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
     let input: ConnectInput = read_body::decode_optional(&body)?;
@@ -99,10 +99,7 @@ pub(crate) fn respond_with_thread(
         .respond(encoder, app.options().keep_alive);
     }
     let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
-    let outcome = match interrupts.is_empty() {
-        true => RunOutcome::success(),
-        false => RunOutcome::Interrupt { interrupts },
-    };
+    let outcome = if interrupts.is_empty() { RunOutcome::success() } else { RunOutcome::Interrupt { interrupts } };
     events.push(RunFinished::new(thread_id, run_id, outcome).into());
     let mut out = Vec::new();
     events.iter().for_each(|event| encoder.event(event, &mut out));

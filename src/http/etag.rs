@@ -14,9 +14,10 @@ pub(crate) fn etag_of(content: &[u8]) -> HeaderValue {
 
 /// Responds with the content, or with 304 to a client that has this version of it.
 pub(crate) fn unless_current(request: &HeaderMap, etag: &HeaderValue, content: impl FnOnce() -> Response) -> Response {
-    let mut response = match has_copy(request, etag.to_str().unwrap_or_default()) {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => content(),
+    let mut response = if has_copy(request, etag.to_str().unwrap_or_default()) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        content()
     };
     response.headers_mut().insert(header::ETAG, etag.clone());
     response

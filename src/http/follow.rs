@@ -29,6 +29,7 @@ use super::{
 };
 use crate::{
     auth::Principal,
+    base::RunErrorCode,
     protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError},
     run::{FollowError, Follower},
     threads::Threads,
@@ -81,10 +82,10 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<u64>> {
     value.map(|value| event_number("Last-Event-ID", value.trim())).transpose()
 }
 
-pub(crate) fn event_number(name: &str, value: &str) -> ApiResult<u64> {
+pub(crate) fn event_number(name: &'static str, value: &str) -> ApiResult<u64> {
     // `parse` alone would take `+12`.
     let number = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
-    number.ok_or_else(|| ApiError::invalid_parameter(name, "the number of an event, such as 12"))
+    number.ok_or(ApiError::InvalidParameter { name, expected: "the number of an event, such as 12" })
 }
 
 /// Responds with the events of a detached run after the event with number `after`.
@@ -96,7 +97,7 @@ pub(crate) async fn follow_after(
     after: u64,
     encoder: Encoder,
 ) -> ApiResult {
-    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
+    let threads = app.threads().ok_or(ApiError::NoStoredThreads)?;
     let principal = caller.principal();
     let follower = threads.follow(principal.as_ref(), thread, run, after).await?;
     let Some(mut follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
@@ -196,8 +197,10 @@ fn chunk(out: &mut Vec<u8>) -> io::Result<Bytes> {
 
 fn error_event(error: &FollowError) -> Event {
     match error {
-        FollowError::Store(_) => RunError::new("store_unavailable", "the run cannot be followed now; try again later"),
-        _ => RunError::new("log_gone", "the thread of this run was deleted, or its log removed"),
+        FollowError::Store(_) => {
+            RunError::new(RunErrorCode::StoreUnavailable, "the run cannot be followed now; try again later")
+        }
+        _ => RunError::new(RunErrorCode::LogGone, "the thread of this run was deleted, or its log removed"),
     }
     .into()
 }

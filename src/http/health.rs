@@ -67,9 +67,10 @@ pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json
 
 fn unavailable(dependencies: Vec<Dependency>) -> (StatusCode, Json<Readiness>) {
     let missing: Vec<_> = dependencies.into_iter().filter(|dependency| !dependency.is_available).collect();
-    let (code, status) = match missing.iter().any(|dependency| dependency.is_required) {
-        true => (StatusCode::SERVICE_UNAVAILABLE, ReadinessStatus::DependencyUnavailable),
-        false => (StatusCode::OK, ReadinessStatus::Ready),
+    let (code, status) = if missing.iter().any(|dependency| dependency.is_required) {
+        (StatusCode::SERVICE_UNAVAILABLE, ReadinessStatus::DependencyUnavailable)
+    } else {
+        (StatusCode::OK, ReadinessStatus::Ready)
     };
     let unavailable = missing.into_iter().map(|dependency| dependency.name).collect();
     (code, Json(Readiness { status, unavailable }))

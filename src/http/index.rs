@@ -150,7 +150,7 @@ impl Format {
     }
 
     fn refuse(self, error: ApiError) -> Response {
-        let message = error.message().to_owned();
+        let message = error.to_string();
         let (mut head, json) = error.into_response().into_parts();
         let shown = match self {
             Self::Json => return Response::from_parts(head, json),

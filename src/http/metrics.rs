@@ -30,7 +30,7 @@ use crate::observe::metrics::TextFormat;
 )]
 pub(crate) async fn read_metrics(State(app): State<App>, request: Request) -> ApiResult {
     if app.auth().is_disabled() && !is_from_this_machine(&request) {
-        return Err(ApiError::loopback_only("the metrics"));
+        return Err(ApiError::LoopbackOnly("the metrics"));
     }
     Ok(respond(&app, &request))
 }

@@ -11,7 +11,6 @@ mod allow;
 pub(crate) mod connect;
 pub(crate) mod dialects;
 pub(crate) mod error;
-pub(crate) mod error_code;
 pub(crate) mod etag;
 pub(crate) mod fallback;
 mod follow;
@@ -20,9 +19,10 @@ mod index;
 mod metrics;
 pub(crate) mod openapi;
 mod options;
-#[cfg(feature = "playground")]
+#[cfg(feature = "upstream")]
 pub(crate) mod playground;
 pub(crate) mod read_run;
+pub(crate) mod refusal_response;
 mod response_budget;
 mod route_list;
 mod routes;

@@ -26,7 +26,7 @@ pub(crate) struct ReadRun {
 pub(crate) fn find_agent(app: &App, name: Option<&str>) -> Result<AgentEntry, ApiError> {
     app.runs().agent(name).ok_or_else(|| match name {
         Some(name) => ApiError::unknown_agent(name, app.agents(None)),
-        None => ApiError::no_default_agent(),
+        None => ApiError::NoDefaultAgent,
     })
 }
 
@@ -62,9 +62,10 @@ impl ReadRun {
     ) -> Result<RunRequest, ApiError> {
         let forwarded = forwarded(app.options(), &self.head);
         let Self { principal, permit, .. } = self;
-        match app.allows(&agent, principal.as_ref()) {
-            true => Ok(RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false }),
-            false => Err(ApiError::agent_not_allowed(agent.name())),
+        if app.allows(&agent, principal.as_ref()) {
+            Ok(RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false })
+        } else {
+            Err(ApiError::AgentNotAllowed(agent.name().to_owned()))
         }
     }
 }

@@ -44,7 +44,7 @@ impl ResponseBudget {
         };
         let bytes = usize::try_from(thread.bytes).unwrap_or(usize::MAX).min(self.max_bytes);
         let permit = self.budget.whole(&owner_of(owner), bytes).await;
-        Ok(ResponsePermit(Some(permit.map_err(|_| ApiError::too_many_response_bytes())?)))
+        Ok(ResponsePermit(Some(permit.map_err(|_| ApiError::TooManyResponseBytes)?)))
     }
 }
 
@@ -73,7 +73,7 @@ impl ResponsePermit {
     }
 
     pub(crate) fn json(self, value: &impl Serialize) -> ApiResult {
-        let json = serde_json::to_vec(value).map_err(|_| ApiError::internal())?;
+        let json = serde_json::to_vec(value).map_err(|_| ApiError::Internal)?;
         let media_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
         Ok((media_type, Body::from(self.bytes(json))).into_response())
     }

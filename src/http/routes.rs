@@ -71,9 +71,10 @@ pub(crate) fn at(path: &str, (schemas, mut paths, handlers): UtoipaMethodRouter<
 
 /// The routes at paths of the server's own.
 pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet> {
-    let named_agent = match stores_threads {
-        true => routes!(send_message::run_agent, join::join_agent),
-        false => routes!(send_message::run_agent),
+    let named_agent = if stores_threads {
+        routes!(send_message::run_agent, join::join_agent)
+    } else {
+        routes!(send_message::run_agent)
     };
     let runs = match stores_threads {
         true => OpenApiRouter::with_openapi(join::JoinSchemas::openapi()),
@@ -106,10 +107,11 @@ pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet>
 }
 
 fn default_agent(stores_threads: bool) -> UtoipaMethodRouter<App> {
-    match stores_threads {
+    if stores_threads {
         // `GET` joins a run, or returns a thread.
-        true => routes!(send_message::run_default_agent, join::join_default_agent),
-        false => routes!(send_message::run_default_agent),
+        routes!(send_message::run_default_agent, join::join_default_agent)
+    } else {
+        routes!(send_message::run_default_agent)
     }
 }
 

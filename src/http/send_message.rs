@@ -104,7 +104,7 @@ pub(crate) async fn read_input(
 async fn resume(app: &App, after: u64, request: Request) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
-    let caller = head.extensions.get::<Caller>().ok_or_else(ApiError::internal)?;
+    let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
     let body = read_body::read(app, &head, body).await?;
     let (input, _) = decode_input(&body)?;
     drop(body);
@@ -132,9 +132,10 @@ fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
     if is_tanstack(input, headers) {
         return Encoder::Dialect(Box::<TanStackEncoder>::default());
     }
-    let version = match is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
-        true => StreamVersion::Legacy,
-        false => StreamVersion::for_declared(input.protocol_version.as_deref()),
+    let version = if is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
+        StreamVersion::Legacy
+    } else {
+        StreamVersion::for_declared(input.protocol_version.as_deref())
     };
     Encoder::negotiate(accepted(headers)).for_version(version)
 }
@@ -153,7 +154,7 @@ fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
             tracing::warn!(?declared, "the client uses an unknown version of AG-UI");
             Ok(())
         }
-        VersionSupport::Unsupported => Err(ApiError::unsupported_version(declared)),
+        VersionSupport::Unsupported => Err(ApiError::UnsupportedVersion(shortened(declared, 16))),
     }
 }
 

@@ -142,7 +142,7 @@ impl App {
     /// Takes a permit for a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is
     /// refused rather than an idle one closed: the server cannot know which of them a page still shows.
     pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> ApiResult<Permit> {
-        self.0.streams.try_take(&owner_of(caller), 1).map_err(|_| ApiError::too_many_streams())
+        self.0.streams.try_take(&owner_of(caller), 1).map_err(|_| ApiError::TooManyStreams)
     }
 
     pub(crate) fn store_probe(&self) -> &StoreProbe {

@@ -5,7 +5,6 @@ mod call_content;
 mod call_meter;
 mod call_trace;
 mod context;
-#[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod history;

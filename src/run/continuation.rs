@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     agent::{Continuation, Principal, RunJournal},
-    base::json_values::count_values,
+    base::{RunErrorCode, json_values::count_values},
     protocol::{
         Event, Message, MessageId,
         event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot, ToolCallResult},
@@ -140,7 +140,7 @@ impl Runs {
             memory.read_thread(thread.memory_bytes());
         }
         let mut replay = LogReplay::read(&threads.store, key, &run.record, &thread).await?;
-        let cause = if replay.is_handed_over { "handed_over" } else { "server_lost" };
+        let cause = if replay.is_handed_over { "handed_over" } else { RunErrorCode::ServerLost.as_str() };
         let backoff = match replay.is_handed_over {
             true => Duration::ZERO,
             false => BACKOFF[BACKOFF.len().min(replay.lost as usize + 1) - 1],

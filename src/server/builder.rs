@@ -8,7 +8,7 @@ use smart_default::SmartDefault;
 use super::configured::Configured;
 #[cfg(feature = "jwt")]
 use crate::auth::Jwt;
-#[cfg(feature = "playground")]
+#[cfg(feature = "upstream")]
 use crate::http::playground::PlaygroundOptions;
 use crate::{
     agent::{Agent, IntoAgent},
@@ -66,7 +66,7 @@ pub struct Server {
     pub(super) http: HttpOptions,
     pub(super) copilotkit: CopilotKitOptions,
     pub(super) named_events: NamedEventOptions,
-    #[cfg(feature = "playground")]
+    #[cfg(feature = "upstream")]
     pub(super) playground: PlaygroundOptions,
     pub(super) prices: Prices,
     pub(super) connections: Connections,
@@ -205,7 +205,7 @@ impl Server {
 
     /// Sets the options of the playground. Without this, [`serve`](Self::serve) and
     /// [`serve_on`](Self::serve_on) serve it on loopback addresses without authentication, and a mounted server does not.
-    #[cfg(feature = "playground")]
+    #[cfg(feature = "upstream")]
     pub fn playground(mut self, options: PlaygroundOptions) -> Self {
         self.playground = options;
         self

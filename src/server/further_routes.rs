@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::Server;
-#[cfg(feature = "playground")]
+#[cfg(feature = "upstream")]
 use crate::http::playground;
 use crate::http::{
     RouteSet,
@@ -20,7 +20,7 @@ impl Server {
         sets
     }
 
-    #[cfg(feature = "playground")]
+    #[cfg(feature = "upstream")]
     fn playground_routes(&self, address: Option<SocketAddr>) -> Option<RouteSet> {
         let is_loopback = address.is_some_and(|address| address.ip().to_canonical().is_loopback());
         if !self.playground.is_served(is_loopback && self.auth.is_disabled()) {
@@ -39,8 +39,8 @@ impl Server {
         Some(playground::route_set())
     }
 
-    #[cfg(not(feature = "playground"))]
-    #[expect(clippy::unused_self, reason = "with the feature `playground`, it reads the options")]
+    #[cfg(not(feature = "upstream"))]
+    #[expect(clippy::unused_self, reason = "with the feature `upstream`, it reads the options")]
     fn playground_routes(&self, _address: Option<SocketAddr>) -> Option<RouteSet> {
         None
     }

@@ -2,19 +2,26 @@
 
 use std::path::PathBuf;
 
-/// An error of a store.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The caller does not have the thread's lease, or has lost it.
-    #[error("the lease of this run was lost")]
-    LeaseLost,
-    /// The store is unreachable, busy or full. The same call may succeed later.
-    #[error("the store is not available")]
-    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Stored data is unreadable, or the store rejects the data. The same call will fail again.
-    #[error("the store failed")]
-    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+use crate::base::refusal::refusals;
+
+refusals! {
+    /// An error of a store.
+    #[derive(Debug, thiserror::Error)]
+    #[non_exhaustive]
+    pub enum StoreError {
+        /// The caller does not have the thread's lease, or has lost it.
+        #[error("the lease of this run was lost")]
+        #[refusal(CONFLICT, "lease_lost", Store)]
+        LeaseLost,
+        /// The store is unreachable, busy or full. The same call may succeed later.
+        #[error("the store is not available")]
+        #[refusal(SERVICE_UNAVAILABLE, "store_unavailable", Store)]
+        Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+        /// Stored data is unreadable, or the store rejects the data. The same call will fail again.
+        #[error("the store failed")]
+        #[refusal(INTERNAL_SERVER_ERROR, "internal_error", Every)]
+        Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+    }
 }
 
 /// The result of an operation on a store.

@@ -1,15 +1,13 @@
 //! Stored threads: the [`Store`] trait, and its implementations in memory, SQLite and Postgres.
 //!
 //! A store also decides which process may write to a thread. It knows nothing of agents and HTTP. The tests in
-//! `store::contract` (feature `testing`) check the promises of [`Store`] on every implementation.
+//! `store::contract` check the promises of [`Store`] on every implementation.
 //!
 //! To change what is stored, change the types in `model` and `write`, their conversions in `columns` and `rows`, the tables
 //! and statements in `sqlite` and `postgres`, and the contract. A statement of more than three lines stands in a file of its
 //! own, and takes named parameters in SQLite, one JSON argument or a few parameters in Postgres.
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod columns;
-#[cfg(feature = "testing")]
 pub mod contract;
 mod error;
 mod json_len;
@@ -18,19 +16,15 @@ pub(crate) mod model;
 mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod read_permits;
 mod retention;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod rows;
 mod search;
 mod signals;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod text;
 mod thread_content;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod words;
 mod write;
 

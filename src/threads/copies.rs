@@ -172,10 +172,7 @@ impl Threads {
 }
 
 fn check(path: &str, is_valid: bool, problem: impl fmt::Display) -> Result<(), ThreadError> {
-    match is_valid {
-        true => Ok(()),
-        false => Err(ThreadError::Invalid { path: path.to_owned(), problem: problem.to_string() }),
-    }
+    if is_valid { Ok(()) } else { Err(ThreadError::Invalid { path: path.to_owned(), problem: problem.to_string() }) }
 }
 
 /// The run that a copied thread ends with.

@@ -163,10 +163,7 @@ fn merged(stored: &JsonObject, change: Option<&JsonObject>) -> JsonObject {
     let Some(change) = change else { return JsonObject::new() };
     let mut merged = stored.clone();
     for (name, value) in change {
-        match value.is_null() {
-            true => drop(merged.remove(name)),
-            false => drop(merged.insert(name.clone(), value.clone())),
-        }
+        if value.is_null() { drop(merged.remove(name)) } else { drop(merged.insert(name.clone(), value.clone())) }
     }
     merged
 }

@@ -126,10 +126,7 @@ impl RunRecording {
         let (owner, run) = (&self.follower.key.owner, self.record.number);
         let page = self.threads.runs.store.call("events", |store| store.events(owner, run, self.after, PAGE_BYTES));
         let page = page.await?.ok_or(ThreadError::LogRemoved)?;
-        match page.events.is_empty() && self.after < page.count {
-            true => Err(ThreadError::LogRemoved),
-            false => Ok(page),
-        }
+        if page.events.is_empty() && self.after < page.count { Err(ThreadError::LogRemoved) } else { Ok(page) }
     }
 }
 

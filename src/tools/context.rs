@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{
@@ -272,6 +272,11 @@ impl ToolContext {
         let reply = self.ask(question.into().expecting::<T>()).await?;
         serde_json::from_value(reply)
             .map_err(|error| ToolError::new(format!("the user's answer does not fit the question: {error}")))
+    }
+
+    /// The surroundings of a call in a test: thread `t`, run `r`, call `c`, no principal, the state `{}`.
+    pub fn for_test(tool: impl Into<String>) -> Self {
+        Self::new(RunContext::new("t", "r", "test"), json!({}), "c", tool)
     }
 
     /// Takes the events that the call has emitted and no stream has taken, for tests of a tool.

@@ -22,8 +22,6 @@ pub mod sandbox;
 mod schema;
 mod secrets;
 mod session;
-#[cfg(any(test, feature = "testing"))]
-mod testing;
 mod tool;
 mod toolbox;
 

@@ -9,10 +9,8 @@
 mod bare_errors;
 pub(crate) mod body;
 pub mod events;
-#[cfg_attr(not(feature = "llm"), allow(dead_code, reason = "remote agents need a part of it"))]
 pub(crate) mod secret_names;
 mod tls;
-#[cfg(any(feature = "jwt", feature = "mcp"))]
 pub(crate) mod trust;
 
 use std::time::Duration;

@@ -22,12 +22,11 @@ pub(crate) fn secret_variable(name: &str) -> Result<String, String> {
 /// Returns the problem of an environment variable that is not set. A name in other letters than those of a variable may be a
 /// key that was put in its place, so the text does not repeat it.
 pub(crate) fn unset_variable(name: &str) -> String {
-    match is_variable_name(name) {
-        true => format!("the environment variable {name} is not set"),
-        false => {
-            "no environment variable has this name: name a variable here, such as \"MY_KEY\", and put the key into it"
-                .to_owned()
-        }
+    if is_variable_name(name) {
+        format!("the environment variable {name} is not set")
+    } else {
+        "no environment variable has this name: name a variable here, such as \"MY_KEY\", and put the key into it"
+            .to_owned()
     }
 }
 

@@ -161,7 +161,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("sandbox folders", "tests/tools/sandbox/attacks.rs", "short_commands_cannot_fill_the_disk"),
     (
         "age of published keys (JWKS) that cannot be fetched again",
-        "src/auth/jwks.rs",
+        "src/auth/jwt/jwks.rs",
         "keys_that_cannot_be_fetched_again_are_used_until_their_largest_age",
     ),
 ];

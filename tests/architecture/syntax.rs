@@ -19,7 +19,7 @@ pub(crate) struct Module {
     pub(crate) items: Vec<Item>,
 }
 
-/// Reads the whole crate. Modules for tests and fuzzing are left out.
+/// Reads the whole crate. Modules for tests are left out.
 pub(crate) fn modules() -> Vec<Module> {
     let mut modules = Vec::new();
     let file = source_folder().join("lib.rs");
@@ -63,13 +63,13 @@ fn path_of(attribute: &Attribute) -> Option<String> {
     }
 }
 
-/// Returns whether an item is for tests, documentation or fuzzing only.
+/// Returns whether an item is for tests or documentation only.
 fn is_left_out(attributes: &[Attribute]) -> bool {
     let of_cfg = |attribute: &Attribute| match &attribute.meta {
         Meta::List(list) if list.path.is_ident("cfg") => list.tokens.to_string(),
         _ => String::new(),
     };
-    let left_out = ["test", "doctest", "feature = \"fuzzing\""];
+    let left_out = ["test", "doctest"];
     attributes.iter().map(of_cfg).any(|condition| {
         left_out.contains(&condition.as_str())
             || condition.starts_with("all (test")

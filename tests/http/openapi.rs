@@ -374,13 +374,20 @@ async fn every_code_of_a_refusal_is_at_a_route() {
     let path = format!("{}/docs/protocol.md", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
     let section = text.split("\n## Refused requests\n").nth(1).unwrap().split("\n## ").next().unwrap();
-    let mut documented = BTreeSet::new();
+    let (mut documented, mut wrong) = (BTreeSet::new(), Vec::new());
     for row in section.lines().filter(|line| line.starts_with("| ")) {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
-        documented.extend(cells[2].split('`').skip(1).step_by(2).map(str::to_owned));
+        for code in cells[2].split('`').skip(1).step_by(2) {
+            documented.insert(code.to_owned());
+            let mut statuses = cells[1].split(", ").map(|status| (status.to_owned(), code.to_owned()));
+            wrong.extend(
+                (!statuses.any(|documented| described.contains(&documented))).then_some((cells[1], code.to_owned())),
+            );
+        }
     }
     let codes: BTreeSet<_> = described.iter().map(|(_, code)| code.clone()).collect();
     assert_eq!(codes, documented);
+    assert!(wrong.is_empty(), "the table has other statuses: {wrong:?}");
 }
 
 /// [`RefusalCheck`] compares what it has seen, so it must see something.

@@ -40,7 +40,7 @@ async fn the_examples_of_the_standard_have_valid_signatures() {
         "kty": "EC", "crv": "P-256",
         "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"
     });
-    let ec_key = super::super::key::NamedKey::from_jwk(&ec_jwk).unwrap().key;
+    let ec_key = super::key::NamedKey::from_jwk(&ec_jwk).unwrap().key;
     for (jwt, token) in [
         (
             Jwt::from_secret(&secret, JwtOptions::new([""; 0])).unwrap(),

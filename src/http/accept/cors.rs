@@ -61,7 +61,7 @@ impl LoggedOrigins {
     fn log(&self, origin: &HeaderValue) {
         if self.adds(&String::from_utf8_lossy(origin.as_bytes())) {
             let refusal = ApiError::foreign_origin(Some(origin));
-            tracing::info!(reason = refusal.message(), "refused a preflight; logged once an origin");
+            tracing::info!(reason = %refusal, "refused a preflight; logged once an origin");
         }
     }
 

@@ -39,8 +39,8 @@ impl FromRequestParts<App> for OwnThreads {
     type Rejection = ApiError;
 
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let threads = app.threads().cloned().ok_or_else(ApiError::no_stored_threads)?;
-        let owner = head.extensions.get::<Caller>().ok_or_else(ApiError::internal)?.principal();
+        let threads = app.threads().cloned().ok_or(ApiError::NoStoredThreads)?;
+        let owner = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?.principal();
         Ok(Self { threads, owner })
     }
 }
@@ -49,7 +49,7 @@ impl From<PathRejection> for ApiError {
     fn from(rejection: PathRejection) -> Self {
         // The handler's type does not fit its route.
         if rejection.status().is_server_error() {
-            return Self::internal();
+            return Self::Internal;
         }
         Self::invalid_url(&rejection.body_text())
     }

@@ -26,7 +26,7 @@ pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
         return Err(ApiError::not_json(content_type));
     }
     match headers.get(header::CONTENT_ENCODING) {
-        Some(encoding) if encoding != "identity" => Err(ApiError::encoded_body()),
+        Some(encoding) if encoding != "identity" => Err(ApiError::EncodedBody),
         _ => Ok(()),
     }
 }

@@ -91,18 +91,20 @@ fn refuse_foreign(app: &App, request: &Request) -> Result<(), ApiError> {
     if app.auth().is_disabled() && !has_own_host(request, &options.allowed_hosts) {
         return Err(ApiError::foreign_host(request.headers().get(header::HOST)));
     }
-    match is_foreign(request, &options.cors) {
-        true => Err(ApiError::foreign_origin(request.headers().get(header::ORIGIN))),
-        false => Ok(()),
+    if is_foreign(request, &options.cors) {
+        Err(ApiError::foreign_origin(request.headers().get(header::ORIGIN)))
+    } else {
+        Ok(())
     }
 }
 
 /// Refuses everything but health checks on connections beyond the limit.
 fn refuse_beyond_limit(request: &Request) -> Result<(), ApiError> {
     let is_beyond_limit = request.extensions().get::<BeyondLimit>().is_some();
-    match is_beyond_limit && !matches!(request.uri().path(), "/healthz" | "/readyz") {
-        true => Err(ApiError::too_many_connections()),
-        false => Ok(()),
+    if is_beyond_limit && !matches!(request.uri().path(), "/healthz" | "/readyz") {
+        Err(ApiError::TooManyConnections)
+    } else {
+        Ok(())
     }
 }
 
@@ -120,5 +122,5 @@ pub(crate) fn has_own_host(request: &Request, allowed: &[String]) -> bool {
 fn panicked(panic: Box<dyn Any + Send>) -> ApiError {
     let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text.unwrap_or("not a text"), "a request handler panicked");
-    ApiError::internal()
+    ApiError::Internal
 }

@@ -46,10 +46,7 @@ pub(crate) async fn read_small(app: &App, request: Request) -> Result<Bytes, Api
 
 /// Decodes a body that a request may leave out.
 pub(crate) fn decode_optional<T: Default + DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    match body.trim_ascii().is_empty() {
-        true => Ok(T::default()),
-        false => Ok(decode_members(body)?),
-    }
+    if body.trim_ascii().is_empty() { Ok(T::default()) } else { Ok(decode_members(body)?) }
 }
 
 async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
@@ -60,7 +57,7 @@ async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> 
     let error = match timeout(app.options().body_timeout, read).await {
         Ok(Ok(body)) => return Ok(body),
         Ok(Err(error)) => error,
-        Err(_) => return Err(ApiError::body_timeout()),
+        Err(_) => return Err(ApiError::BodyTimeout),
     };
     // A client that waits for `100 Continue` sends nothing that would have to be discarded.
     let waits = reader.pieces == 0 && head.headers.contains_key(header::EXPECT);
@@ -73,7 +70,7 @@ async fn read_at_most(app: &App, head: &Parts, body: Body, max_bytes: usize) -> 
 async fn collect(reader: &mut Reader, budget: &MemoryBudget, owner: &Arc<str>) -> Result<Bytes, ApiError> {
     let declared = usize::try_from(reader.body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > reader.max_bytes {
-        return Err(ApiError::body_too_large(reader.max_bytes));
+        return Err(ApiError::BodyTooLarge(reader.max_bytes));
     }
     let Some(first) = reader.next().await? else { return Ok(Bytes::new()) };
     // A small body is one piece. It is not copied, and it is decoded before anything else is awaited.
@@ -100,12 +97,12 @@ impl Reader {
     /// Returns `None` at the end of the body.
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         while let Some(frame) = self.body.frame().await {
-            let frame = frame.map_err(|_| ApiError::body_incomplete())?;
+            let frame = frame.map_err(|_| ApiError::BodyIncomplete)?;
             // Trailers are ignored.
             let Ok(piece) = frame.into_data() else { continue };
             self.count(piece.len())?;
             if self.bytes > self.max_bytes {
-                return Err(ApiError::body_too_large(self.max_bytes));
+                return Err(ApiError::BodyTooLarge(self.max_bytes));
             }
             if !piece.is_empty() {
                 return Ok(Some(piece));
@@ -117,9 +114,10 @@ impl Reader {
     fn count(&mut self, bytes: usize) -> Result<(), ApiError> {
         self.pieces += 1;
         self.bytes = self.bytes.saturating_add(bytes);
-        match self.pieces <= FREE_PIECES + self.bytes / MIN_PIECE_BYTES {
-            true => Ok(()),
-            false => Err(ApiError::body_in_tiny_pieces(MIN_PIECE_BYTES)),
+        if self.pieces <= FREE_PIECES + self.bytes / MIN_PIECE_BYTES {
+            Ok(())
+        } else {
+            Err(ApiError::BodyInTinyPieces(MIN_PIECE_BYTES))
         }
     }
 
@@ -184,7 +182,7 @@ impl<'a> Growing<'a> {
             0 => self.budget.small(self.owner, more).await,
             _ => self.budget.large(self.owner, more).await,
         };
-        self.buffer.permits.push(permit.map_err(|_| ApiError::too_many_body_bytes())?);
+        self.buffer.permits.push(permit.map_err(|_| ApiError::TooManyBodyBytes)?);
         self.buffer.bytes.reserve_exact(capacity - self.buffer.bytes.len());
         self.capacity = capacity;
         Ok(())

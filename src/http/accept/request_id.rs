@@ -9,7 +9,7 @@ use axum::{
 use tracing::Instrument as _;
 
 use super::server_span::{RequestTrace, ServerSpan};
-use crate::http::error::RefusalCode;
+use crate::http::refusal_response::RefusalCode;
 use crate::observe::metrics::Metrics;
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

@@ -78,11 +78,11 @@ pub(crate) async fn list_threads(Query(query): Query<ListQuery>, own: OwnThreads
         None | Some("false") => Some(false),
         Some("true") => Some(true),
         Some("all") => None,
-        Some(_) => return Err(ApiError::invalid_parameter("archived", "true, false or all")),
+        Some(_) => return Err(ApiError::InvalidParameter { name: "archived", expected: "true, false or all" }),
     };
     let search = query.q.filter(|text| !text.trim().is_empty());
     if search.as_ref().is_some_and(|text| text.chars().count() > MAX_SEARCH_CHARS) {
-        return Err(ApiError::invalid_parameter("q", "at most 200 characters"));
+        return Err(ApiError::InvalidParameter { name: "q", expected: "at most 200 characters" });
     }
     let page = ThreadPage { after, limit, archived, agent: query.agent, query: search };
     let (found, next) = list_page(&own, page).await?;

@@ -62,7 +62,8 @@ pub(crate) async fn list_messages(
 ) -> ApiResult {
     let limit = page_size(query.limit.as_deref())?;
     let before = query.before.as_deref().map(str::parse).transpose();
-    let before = before.map_err(|_| ApiError::invalid_parameter("before", "the `before` of another page"))?;
+    let before =
+        before.map_err(|_| ApiError::InvalidParameter { name: "before", expected: "the `before` of another page" })?;
     let selection = MessageSelection { before, run: query.run.as_ref(), limit };
     let permit = app.response_permit(own.owner(), &id).await?;
     permit.json(&MessagesJson::from(own.threads.messages(own.owner(), &id, selection).await?))

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     agent::emit::{self, TextMessage},
+    base::RunErrorCode,
     llm::{
         history::{self, PROVIDER, REDACTED},
         model::{Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason},
@@ -240,7 +241,7 @@ impl<'r> AnswerBuilder<'r> {
 
     pub(super) fn finish(self) -> Result<CompleteAnswer, ModelError> {
         let Some(stop) = self.stop else {
-            return Err(ModelError::new("model_interrupted", "the model's answer broke off"));
+            return Err(ModelError::new(RunErrorCode::ModelInterrupted.as_str(), "the model's answer broke off"));
         };
         let mut answer = CompleteAnswer { messages: Vec::new(), stop };
         for (_, block) in self.blocks {

@@ -99,10 +99,8 @@ fn decision_on<'e>(
     let id = interrupt_id(call);
     let approvals: Vec<_> = entries.iter().filter(|entry| entry.interrupt_id == id).collect();
     let first = *approvals.first()?;
-    let decision = match contradictory.contains(&id) {
-        true => ApprovalDecision::Unclear,
-        false => ApprovalDecision::of(first, true),
-    };
+    let decision =
+        if contradictory.contains(&id) { ApprovalDecision::Unclear } else { ApprovalDecision::of(first, true) };
     is_open(&[first]).then(|| (decide(decision).map(|edited| CallReplies::none(call, edited)), approvals))
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::settings::Settings;
 use crate::{
     agent::{AgentError, RunContext},
-    base::text::shortened,
+    base::{RunErrorCode, text::shortened},
     llm::{
         call_meter::CallMeter,
         model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream},
@@ -17,8 +17,13 @@ use crate::{
 /// The member of `forwardedProps` that chooses a model.
 pub(super) const MODEL: &str = "model";
 /// The codes of errors before an answer after which the next model is tried. Other errors are about the request.
-const UNAVAILABLE: [&str; 5] =
-    ["model_unreachable", "model_timeout", "model_rate_limited", "model_unavailable", "model_interrupted"];
+const UNAVAILABLE: [RunErrorCode; 5] = [
+    RunErrorCode::ModelUnreachable,
+    RunErrorCode::ModelTimeout,
+    RunErrorCode::ModelRateLimited,
+    RunErrorCode::ModelUnavailable,
+    RunErrorCode::ModelInterrupted,
+];
 const MAX_SHOWN_CHARS: usize = 80;
 
 pub(super) struct ModelChain<'s> {
@@ -59,7 +64,7 @@ impl<'s> ModelChain<'s> {
             let Some(next) = next else { return (provider, answer) };
             let early = until_first_token(&mut answer).await;
             match early.last() {
-                Some(Err(error)) if UNAVAILABLE.contains(&error.code()) => {
+                Some(Err(error)) if UNAVAILABLE.iter().any(|code| code.as_str() == error.code()) => {
                     let fallback = next.name();
                     let model = request.model.as_deref().unwrap_or(model.name());
                     tracing::warn!(provider, model, fallback, ?error, "a model is unavailable; trying its fallback");
@@ -103,7 +108,7 @@ fn chosen_model(settings: &Settings, input: &RunAgentInput) -> Result<Option<Str
     let shown = shortened(&shown, MAX_SHOWN_CHARS);
     let allowed = settings.allowed_models().collect::<Vec<_>>().join(", ");
     let message = format!("this agent may not use the model {shown}: choose one of {allowed}");
-    Err(AgentError::new("model_not_allowed", message))
+    Err(AgentError::new(RunErrorCode::ModelNotAllowed, message))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     agent::AgentError,
+    base::RunErrorCode,
     protocol::{Event, Message, MessageId, event::Custom},
 };
 
@@ -77,7 +78,7 @@ impl Review {
             }
             Err(problem) => {
                 let message = "the model's answer does not fit the schema of the agent's answers";
-                (None, NextStep::Fail(AgentError::new("response_invalid", message).caused_by(problem)))
+                (None, NextStep::Fail(AgentError::new(RunErrorCode::ResponseInvalid, message).caused_by(problem)))
             }
         };
         Self { event, plan: TurnPlan::default(), next }

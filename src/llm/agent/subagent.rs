@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::truncation::reason_of_result;
 use crate::{
     agent::{Agent, AgentError, RunContext},
+    base::RunErrorCode,
     observe::telemetry::{AgentEnd, begin_agent, end_agent},
     protocol::{
         Event, JsonObject, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCallId,
@@ -105,7 +106,7 @@ impl SubagentTask {
                         break;
                     }
                     Ok(Event::RunError(error)) => {
-                        let code: String = error.code.map_or_else(|| "agent_error".to_owned(), Into::into);
+                        let code: String = error.code.map_or_else(|| RunErrorCode::AgentError.as_str().to_owned(), Into::into);
                         end = Err(AgentError::new(code, error.message));
                         break;
                     }

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::{
     agent::{AgentError, Principal},
+    base::RunErrorCode,
     tools::CallerValue,
 };
 
@@ -95,7 +96,7 @@ impl SystemPrompt {
             PromptPart::Text(text) => Ok(text.clone()),
             PromptPart::Value { from, default } => value(from, caller).or_else(|| default.clone()).ok_or_else(|| {
                 let message = format!("the agent's instructions need the {from}, which the request does not have");
-                AgentError::new("caller_value_missing", message)
+                AgentError::new(RunErrorCode::CallerValueMissing, message)
             }),
         });
         parts.collect()

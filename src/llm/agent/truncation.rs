@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::answer::CompleteAnswer;
 use crate::{
     agent::AgentError,
+    base::RunErrorCode,
     llm::model::StopReason,
     protocol::{Event, JsonObject, Message, MessageId, ToolCall, event::Custom},
 };
@@ -17,7 +18,7 @@ const CUT_OFF: &str = "the answer was cut off at its limit of tokens. Make fewer
 pub(super) struct Truncation {
     pub(super) reason: &'static str,
     /// The code and the message of the run's error, if nothing of the answer is usable.
-    error: (&'static str, &'static str),
+    error: (RunErrorCode, &'static str),
     /// The reason for the model why calls are not run.
     why_no_calls: &'static str,
     /// The last message of the answer.
@@ -35,19 +36,22 @@ impl Truncation {
             StopReason::Done | StopReason::Calls => return None,
             StopReason::Length => {
                 let message = "the model's answer reached its limit of tokens (max_tokens) before it was usable";
-                ("length", true, CUT_OFF, ("model_truncated", message))
+                ("length", true, CUT_OFF, (RunErrorCode::ModelTruncated, message))
             }
             StopReason::ContextFull => {
                 let message = "the conversation fills the model's context window: shorten it, or begin a new one";
-                ("context_full", true, CUT_OFF, ("context_too_long", message))
+                ("context_full", true, CUT_OFF, (RunErrorCode::ContextTooLong, message))
             }
             StopReason::Filtered => {
                 let message = "a content filter of the model's provider stopped the answer";
-                ("filtered", false, "a content filter stopped the answer", ("model_filtered", message))
+                ("filtered", false, "a content filter stopped the answer", (RunErrorCode::ModelFiltered, message))
             }
-            StopReason::Refused => {
-                ("refused", false, "the answer was refused", ("model_refused", "the model refused to answer"))
-            }
+            StopReason::Refused => (
+                "refused",
+                false,
+                "the answer was refused",
+                (RunErrorCode::ModelRefused, "the model refused to answer"),
+            ),
         };
         let calls = answer.calls();
         let is_complete = |(at, call): (usize, &ToolCall)| is_complete(call, at + 1 == calls.len());

@@ -24,6 +24,7 @@ use crate::{
         AgentError, RunContext, RunSurfaces,
         emit::{self, Step},
     },
+    base::RunErrorCode,
     llm::{history, model::ModelRequest, options::ToolChoice},
     protocol::{Context, Event, Message, RunAgentInput},
     surfaces::a2ui,
@@ -210,7 +211,7 @@ impl<'r> RunTurns<'r> {
     fn begin_step(&mut self) -> Result<Event, AgentError> {
         if self.steps == self.settings.max_steps {
             let message = format!("the agent reached its limit of {} steps before it was done", self.steps);
-            return Err(AgentError::new("max_steps", message));
+            return Err(AgentError::new(RunErrorCode::MaxSteps, message));
         }
         self.steps += 1;
         Ok(self.step.insert(Step::new(format!("step {}", self.steps))).start())

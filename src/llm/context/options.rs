@@ -4,10 +4,13 @@ use std::{fmt, sync::Arc};
 
 use serde::Deserialize;
 
-use crate::llm::{known_models::KnownModels, model::Model};
+use crate::{
+    base::RunErrorCode,
+    llm::{known_models::KnownModels, model::Model},
+};
 
 /// The code of the error that a request is too long for its model, also when the provider says so.
-pub(in crate::llm) const CONTEXT_TOO_LONG: &str = "context_too_long";
+pub(in crate::llm) const CONTEXT_TOO_LONG: &str = RunErrorCode::ContextTooLong.as_str();
 
 /// The way in which conversations are kept within a model's context window.
 #[derive(Clone, Default)]

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::{estimate, window::ContextWindow};
 use crate::{
     agent::RunContext,
-    base::text::shortened,
+    base::{RunErrorCode, text::shortened},
     llm::{
         call_meter::CallMeter,
         history::{self, summary, summary::StoredSummary},
@@ -174,7 +174,7 @@ async fn write(
         );
         summary = Some(ask(summariser, text, cx).await?);
     }
-    summary.ok_or_else(|| ModelError::new("model_failed", "there is nothing to summarise"))
+    summary.ok_or_else(|| ModelError::new(RunErrorCode::ModelFailed.as_str(), "there is nothing to summarise"))
 }
 
 async fn ask(summariser: &dyn Model, text: String, cx: &RunContext) -> Result<String, ModelError> {
@@ -202,7 +202,7 @@ async fn ask(summariser: &dyn Model, text: String, cx: &RunContext) -> Result<St
     cx.add_usage(usage);
     match stop {
         Some(StopReason::Done | StopReason::Length) if !summary.trim().is_empty() => Ok(summary.trim().to_owned()),
-        stop => Err(ModelError::new("model_failed", format!("the summary ended with {stop:?}"))),
+        stop => Err(ModelError::new(RunErrorCode::ModelFailed.as_str(), format!("the summary ended with {stop:?}"))),
     }
 }
 

@@ -8,60 +8,6 @@ use serde_json::Value;
 
 use crate::protocol::JsonObject;
 
-/// A profile in a configuration: a known one, with some members replaced.
-///
-/// ```
-/// use agui_server::llm::ProfileOptions;
-///
-/// let mut profile = ProfileOptions::named("vllm");
-/// profile.stream_options = Some(false);
-/// ```
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-// Makes a function for the table alone, which the implementation for a name or a table calls.
-#[serde(remote = "Self", default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct ProfileOptions {
-    /// The name of the known profile. Default: the one that fits `base_url`.
-    pub base: Option<String>,
-    /// The member that limits the tokens of an answer.
-    pub(in crate::llm) token_limit: Option<TokenLimit>,
-    /// `true` if the request asks for the usage by `stream_options`.
-    pub stream_options: Option<bool>,
-    /// The member that asks for thinking.
-    pub(in crate::llm) thinking_member: Option<ThinkingMember>,
-    /// The member in which the model gets its earlier reasoning.
-    pub(in crate::llm) reasoning_member: Option<ReasoningMember>,
-    /// The places of system messages.
-    pub(in crate::llm) system_messages: Option<SystemMessages>,
-    /// `true` if instructions have the role `developer` instead of `system`.
-    pub developer_role: Option<bool>,
-    /// `true` if messages of users and of the model have to alternate.
-    pub alternate_roles: Option<bool>,
-    /// `true` if the last message may be the model's.
-    pub assistant_last: Option<bool>,
-    /// `true` if a user's message may follow results of tools.
-    pub user_after_results: Option<bool>,
-    /// The number of letters and digits of a call's id. 0: up to 40 characters are taken, `_` and `-` included.
-    pub call_id_length: Option<usize>,
-    /// The forms of `tool_choice`.
-    pub(in crate::llm) tool_choice_form: Option<ToolChoiceForm>,
-    /// `true` if tools and schemas may be marked as strict.
-    pub strict: Option<bool>,
-    /// The form in which the schema of an answer is given.
-    pub(in crate::llm) structured_outputs: Option<StructuredOutputs>,
-    /// `true` if messages may contain images.
-    pub images: Option<bool>,
-    /// `true` if images may be URLs, and not only data.
-    pub image_urls: Option<bool>,
-    /// `true` if messages may contain audio.
-    pub audio: Option<bool>,
-    /// The part in which PDFs are given.
-    pub(in crate::llm) documents: Option<Documents>,
-    /// The tags around reasoning at the beginning of a text.
-    pub(in crate::llm) think_tags: Option<ThinkTags>,
-}
-
 /// The member that limits the tokens of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -183,47 +129,103 @@ pub(super) const COMPATIBLE: &str = "compatible";
 /// The member that names the server whose members another one has.
 const BASE: &str = "base";
 
-/// The request format of a server.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(in crate::llm) struct Profile {
-    #[serde(skip)]
-    pub(in crate::llm) name: String,
-    #[serde(default)]
-    pub(super) domains: Vec<String>,
-    #[serde(default)]
-    pub(super) ports: Vec<u16>,
-    /// `true` if the models are OpenAI's, whose names say what they take.
-    pub(in crate::llm) has_openai_models: bool,
-    /// `true` if the key is sent in the header `api-key`, too.
-    pub(in crate::llm) has_api_key_header: bool,
+/// Declares the members that a configuration can replace, for [`ProfileOptions`] and for [`Profile`].
+macro_rules! replaceable_members {
+    ($($(#[$doc:meta])* $vis:vis $member:ident: $type:ty,)*) => {
+        /// A profile in a configuration: a known one, with some members replaced.
+        ///
+        /// ```
+        /// use agui_server::llm::ProfileOptions;
+        ///
+        /// let mut profile = ProfileOptions::named("vllm");
+        /// profile.stream_options = Some(false);
+        /// ```
+        #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        // Makes a function for the table alone, which the implementation for a name or a table calls.
+        #[serde(remote = "Self", default, deny_unknown_fields)]
+        #[non_exhaustive]
+        pub struct ProfileOptions {
+            /// The name of the known profile. Default: the one that fits `base_url`.
+            pub base: Option<String>,
+            $($(#[$doc])* $vis $member: Option<$type>,)*
+        }
+
+        /// The request format of a server.
+        #[derive(Debug, Clone, PartialEq, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(in crate::llm) struct Profile {
+            #[serde(skip)]
+            pub(in crate::llm) name: String,
+            #[serde(default)]
+            pub(super) domains: Vec<String>,
+            #[serde(default)]
+            pub(super) ports: Vec<u16>,
+            /// `true` if the models are OpenAI's, whose names say what they take.
+            pub(in crate::llm) has_openai_models: bool,
+            /// `true` if the key is sent in the header `api-key`, too.
+            pub(in crate::llm) has_api_key_header: bool,
+            $(pub(in crate::llm) $member: $type,)*
+            /// The efforts that switch thinking, the more specific models first.
+            switch_efforts: Vec<SwitchEfforts>,
+            pub(in crate::llm) required_reasoning: RequiredReasoning,
+            /// The member for the seed of sampling.
+            pub(in crate::llm) seed_member: String,
+            /// Parts of the names of the models that take `stop` and penalties; `None` if all models do.
+            models_with_stop: Option<Vec<String>>,
+            /// The options that the server lacks, in addition to those that follow from other members.
+            lacking: Vec<String>,
+        }
+
+        impl Profile {
+            /// Replaces the members that `options` sets.
+            pub(super) fn with(mut self, options: &ProfileOptions) -> Self {
+                $(if let Some(value) = options.$member {
+                    self.$member = value;
+                })*
+                self
+            }
+        }
+    };
+}
+
+replaceable_members! {
+    /// The member that limits the tokens of an answer.
     pub(in crate::llm) token_limit: TokenLimit,
-    pub(in crate::llm) stream_options: bool,
+    /// `true` if the request asks for the usage by `stream_options`.
+    pub stream_options: bool,
+    /// The member that asks for thinking.
     pub(in crate::llm) thinking_member: ThinkingMember,
+    /// The member in which the model gets its earlier reasoning.
     pub(in crate::llm) reasoning_member: ReasoningMember,
+    /// The places of system messages.
     pub(in crate::llm) system_messages: SystemMessages,
-    pub(in crate::llm) developer_role: bool,
-    pub(in crate::llm) alternate_roles: bool,
-    pub(in crate::llm) assistant_last: bool,
-    pub(in crate::llm) user_after_results: bool,
-    pub(in crate::llm) call_id_length: usize,
+    /// `true` if instructions have the role `developer` instead of `system`.
+    pub developer_role: bool,
+    /// `true` if messages of users and of the model have to alternate.
+    pub alternate_roles: bool,
+    /// `true` if the last message may be the model's.
+    pub assistant_last: bool,
+    /// `true` if a user's message may follow results of tools.
+    pub user_after_results: bool,
+    /// The number of letters and digits of a call's id. 0: up to 40 characters are taken, `_` and `-` included.
+    pub call_id_length: usize,
+    /// The forms of `tool_choice`.
     pub(in crate::llm) tool_choice_form: ToolChoiceForm,
-    pub(in crate::llm) strict: bool,
+    /// `true` if tools and schemas may be marked as strict.
+    pub strict: bool,
+    /// The form in which the schema of an answer is given.
     pub(in crate::llm) structured_outputs: StructuredOutputs,
-    pub(in crate::llm) images: bool,
-    pub(in crate::llm) image_urls: bool,
-    pub(in crate::llm) audio: bool,
+    /// `true` if messages may contain images.
+    pub images: bool,
+    /// `true` if images may be URLs, and not only data.
+    pub image_urls: bool,
+    /// `true` if messages may contain audio.
+    pub audio: bool,
+    /// The part in which PDFs are given.
     pub(in crate::llm) documents: Documents,
+    /// The tags around reasoning at the beginning of a text.
     pub(in crate::llm) think_tags: ThinkTags,
-    /// The efforts that switch thinking, the more specific models first.
-    switch_efforts: Vec<SwitchEfforts>,
-    pub(in crate::llm) required_reasoning: RequiredReasoning,
-    /// The member for the seed of sampling.
-    pub(in crate::llm) seed_member: String,
-    /// Parts of the names of the models that take `stop` and penalties; `None` if all models do.
-    models_with_stop: Option<Vec<String>>,
-    /// The options that the server lacks, in addition to those that follow from other members.
-    lacking: Vec<String>,
 }
 
 /// The efforts of requests that switch thinking on and off, for servers with [`ThinkingMember::ReasoningEffort`].
@@ -277,19 +279,6 @@ impl Profile {
 
     pub(in crate::llm) fn takes_stop(&self, model: &str) -> bool {
         self.models_with_stop.as_ref().is_none_or(|names| names.iter().any(|name| model.contains(name)))
-    }
-
-    /// Replaces the members that `options` sets.
-    pub(super) fn with(mut self, options: &ProfileOptions) -> Self {
-        macro_rules! replace {
-            ($($member:ident)*) => { $(if let Some(value) = options.$member { self.$member = value; })* };
-        }
-        replace! {
-            token_limit stream_options thinking_member reasoning_member system_messages developer_role alternate_roles
-            assistant_last user_after_results call_id_length tool_choice_form strict structured_outputs images image_urls audio documents
-            think_tags
-        }
-        self
     }
 }
 

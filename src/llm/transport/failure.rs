@@ -17,7 +17,10 @@ use super::{
     scrub::Scrubber,
 };
 use crate::{
-    base::text::{error_chain, shortened},
+    base::{
+        RunErrorCode,
+        text::{error_chain, shortened},
+    },
     llm::ModelError,
     upstream::events::StreamError,
 };
@@ -77,17 +80,17 @@ impl ProviderErrors {
 
     pub(super) fn unreachable(&self, error: reqwest::Error) -> AttemptError {
         let detail = error_chain(&error.without_url());
-        self.error("model_unreachable", "The model provider cannot be reached", Retry::Backoff, &detail)
+        self.error(RunErrorCode::ModelUnreachable, "The model provider cannot be reached", Retry::Backoff, &detail)
     }
 
     pub(super) fn not_recorded(&self) -> AttemptError {
         let message = "No recorded exchange with the model provider has this conversation";
-        self.error("no_recorded_exchange", message, Retry::Never, "requests are answered from recordings")
+        self.error(RunErrorCode::NoRecordedExchange, message, Retry::Never, "requests are answered from recordings")
     }
 
     pub(super) fn silent(&self, waited: Duration) -> AttemptError {
         let detail = format!("nothing came for {waited:?}");
-        self.error("model_timeout", "The model provider does not answer", Retry::Never, &detail)
+        self.error(RunErrorCode::ModelTimeout, "The model provider does not answer", Retry::Never, &detail)
     }
 
     pub(super) fn refused(&self, status: StatusCode, wait: Retry, body: &[u8]) -> AttemptError {
@@ -105,24 +108,24 @@ impl ProviderErrors {
             FailureKind::RateLimited => self.rate_limited(wait, &detail),
             FailureKind::Unavailable => {
                 let message = format!("The model provider is not available now ({number}); try again later");
-                self.error("model_unavailable", message, wait, &detail)
+                self.error(RunErrorCode::ModelUnavailable, message, wait, &detail)
             }
             _ if number == 401 => {
                 let message = "The model provider does not accept the key of this server";
-                self.error("model_unauthorized", message, Retry::Never, &check_key)
+                self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, &check_key)
             }
             _ if number == 403 => {
                 let message = "The model provider does not allow this server's request";
-                self.error("model_unauthorized", message, Retry::Never, &check_key)
+                self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, &check_key)
             }
             _ if status.is_redirection() => {
                 let message = "The model provider answered with a redirect";
-                self.error("model_rejected", message, Retry::Never, &format!("{detail}; check base_url"))
+                self.error(RunErrorCode::ModelRejected, message, Retry::Never, &format!("{detail}; check base_url"))
             }
             _ => {
                 let message =
                     format!("The model provider refused the request ({number}){}", self.quote(&body_message.text));
-                self.error("model_rejected", message, Retry::Never, &detail)
+                self.error(RunErrorCode::ModelRejected, message, Retry::Never, &detail)
             }
         }
     }
@@ -135,7 +138,7 @@ impl ProviderErrors {
     /// The caller retries only before the answer has begun.
     pub(super) fn interrupted(&self, detail: &str) -> AttemptError {
         let message = "The model provider broke off in the middle of its answer";
-        self.error("model_interrupted", message, Retry::Backoff, detail)
+        self.error(RunErrorCode::ModelInterrupted, message, Retry::Backoff, detail)
     }
 
     pub(super) fn body_failed(&self, fault: StreamError) -> AttemptError {
@@ -143,13 +146,13 @@ impl ProviderErrors {
         match fault {
             StreamError::Silent(_) => {
                 let message = "The model provider stopped sending in the middle of its answer";
-                self.error("model_timeout", message, Retry::Never, &detail)
+                self.error(RunErrorCode::ModelTimeout, message, Retry::Never, &detail)
             }
             StreamError::Broken(_) => self.interrupted(&detail),
             StreamError::TooLong(_) => {
                 let message = "The model provider sent an event that is too large for this server";
                 let advice = "Connection::max_event_bytes sets the limit";
-                self.error("model_protocol", message, Retry::Never, &format!("{detail}; {advice}"))
+                self.error(RunErrorCode::ModelProtocol, message, Retry::Never, &format!("{detail}; {advice}"))
             }
             _ => self.not_an_answer(&detail),
         }
@@ -169,11 +172,11 @@ impl ProviderErrors {
             FailureKind::RateLimited if !has_answer => self.rate_limited(Retry::Backoff, &detail),
             FailureKind::Unavailable if !has_answer => {
                 let message = "The model provider is not available now; try again later";
-                self.error("model_unavailable", message, Retry::Backoff, &detail)
+                self.error(RunErrorCode::ModelUnavailable, message, Retry::Backoff, &detail)
             }
             _ => {
                 let message = format!("The model provider failed while it answered{}", self.quote(&said));
-                self.error("model_failed", message, Retry::Never, &detail)
+                self.error(RunErrorCode::ModelFailed, message, Retry::Never, &detail)
             }
         }
     }
@@ -186,28 +189,28 @@ impl ProviderErrors {
 
     fn quota_used_up(&self, detail: &str) -> AttemptError {
         let message = "The account at the model provider has used up its quota";
-        self.error("model_rate_limited", message, Retry::Never, detail)
+        self.error(RunErrorCode::ModelRateLimited, message, Retry::Never, detail)
     }
 
     fn rate_limited(&self, retry: Retry, detail: &str) -> AttemptError {
         let message = "The model provider got too many requests; try again later";
-        self.error("model_rate_limited", message, retry, detail)
+        self.error(RunErrorCode::ModelRateLimited, message, retry, detail)
     }
 
     fn too_long(&self, detail: &str) -> AttemptError {
         let message = "The conversation is too long for the model";
-        self.error("context_too_long", message, Retry::Never, detail)
+        self.error(RunErrorCode::ContextTooLong, message, Retry::Never, detail)
     }
 
     fn not_an_answer(&self, detail: &str) -> AttemptError {
         let message = "The model provider sent a response that is not an answer";
-        self.error("model_protocol", message, Retry::Never, &format!("{detail}; check base_url"))
+        self.error(RunErrorCode::ModelProtocol, message, Retry::Never, &format!("{detail}; check base_url"))
     }
 
-    fn error(&self, code: &'static str, message: impl Into<String>, retry: Retry, detail: &str) -> AttemptError {
+    fn error(&self, code: RunErrorCode, message: impl Into<String>, retry: Retry, detail: &str) -> AttemptError {
         let detail = shorten(&self.scrubber.scrub(detail), MAX_DETAIL_CHARS);
         let detail = format!("{}: {detail}", self.name);
-        AttemptError { error: ModelError::new(code, message.into()), detail, retry }
+        AttemptError { error: ModelError::new(code.as_str(), message.into()), detail, retry }
     }
 
     /// Secrets are removed before the message is cut, because a cut key is not recognised.

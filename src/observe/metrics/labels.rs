@@ -5,6 +5,8 @@ use std::{borrow::Cow, collections::BTreeSet};
 use parking_lot::RwLock;
 use prometheus_client::metrics::{counter::Counter, family::Family, histogram::Histogram};
 
+use crate::base::RunErrorCode;
+
 /// Labels with their names.
 pub(super) type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 /// A counter for each combination of labels.
@@ -18,55 +20,9 @@ pub(crate) const OTHER: &str = "other";
 /// configuration or from the application's code, so a server that reaches this bound computes them.
 pub(super) const MAX_NAMES: usize = 200;
 
-/// The error codes of runs and model calls that this server makes. Agents and remote endpoints can send others.
-pub(crate) const ERROR_CODES: &[&str] = &[
-    "agent_error",
-    "agent_panic",
-    "agent_timeout",
-    "caller_value_missing",
-    "context_too_long",
-    "contradictory_resume",
-    "interrupt_expired",
-    "invalid_replay",
-    "invalid_response_schema",
-    "invalid_resume_payload",
-    "lease_lost",
-    "log_gone",
-    "max_steps",
-    "model_failed",
-    "model_filtered",
-    "model_interrupted",
-    "model_not_allowed",
-    "model_protocol",
-    "model_rate_limited",
-    "model_refused",
-    "model_rejected",
-    "model_timeout",
-    "model_truncated",
-    "model_unauthorized",
-    "model_unavailable",
-    "model_unreachable",
-    "no_recorded_exchange",
-    "no_recording",
-    "protocol_violation",
-    "remote_error",
-    "remote_failed",
-    "remote_incomplete",
-    "remote_protocol",
-    "remote_rejected",
-    "remote_timeout",
-    "remote_unreachable",
-    "replay_fault",
-    "response_invalid",
-    "run_too_long",
-    "server_lost",
-    "server_shutdown",
-    "store_unavailable",
-];
-
 /// Returns the code if it is one of this server's, and [`OTHER`] if not.
 pub(super) fn known_code(code: &str) -> &'static str {
-    ERROR_CODES.binary_search(&code).map_or(OTHER, |at| ERROR_CODES[at])
+    RunErrorCode::of_name(code).map_or(OTHER, RunErrorCode::as_str)
 }
 
 /// Names that are used as labels, of which the first [`MAX_NAMES`] are kept.
@@ -85,30 +41,5 @@ impl BoundedNames {
             return name.to_owned();
         }
         OTHER.to_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the codes in the first column of a table.
-    fn documented(path: &str, heading: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
-        let section = text.split(&format!("\n{heading}\n")).nth(1).unwrap().split("\n#").next().unwrap().to_owned();
-        let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next().map(str::to_owned));
-        let codes = cells.flat_map(|cell| cell.split('`').step_by(2).map(str::to_owned).collect::<Vec<_>>());
-        codes.filter(|code| code.chars().all(|c| c.is_ascii_lowercase() || c == '_') && !code.is_empty()).collect()
-    }
-
-    #[test]
-    fn the_codes_are_those_of_the_documentation() {
-        let mut listed = documented("docs/protocol.md", "### Run errors");
-        listed.extend(documented("docs/configuration.md", "#### Run errors of agents with a model"));
-        listed.push("remote_error".to_owned());
-        let listed: BTreeSet<_> = listed.iter().map(String::as_str).collect();
-        assert_eq!(ERROR_CODES.iter().copied().collect::<BTreeSet<_>>(), listed);
-        assert!(ERROR_CODES.is_sorted());
-        assert_eq!((known_code("max_steps"), known_code("x"), known_code("")), ("max_steps", OTHER, OTHER));
     }
 }

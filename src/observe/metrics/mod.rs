@@ -9,7 +9,6 @@
 
 mod http;
 mod labels;
-#[cfg(feature = "llm")]
 mod models;
 mod options;
 mod prices;
@@ -17,7 +16,6 @@ mod runs;
 mod server;
 mod store;
 mod text;
-#[cfg(feature = "llm")]
 mod tools;
 
 use std::{fmt, ops::Deref, sync::Arc};
@@ -25,16 +23,12 @@ use std::{fmt, ops::Deref, sync::Arc};
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
 
 pub(crate) use http::ConnectionEnd;
-pub(crate) use labels::ERROR_CODES;
-#[cfg(feature = "llm")]
 pub(crate) use labels::OTHER;
-#[cfg(feature = "llm")]
 pub(crate) use models::{ModelCall, ModelCallOutcome};
 pub use options::MetricsOptions;
 pub use prices::{ModelPrice, Prices};
 pub(crate) use runs::CountedRunEnd;
 pub(crate) use text::TextFormat;
-#[cfg(feature = "llm")]
 pub(crate) use tools::ToolOutcome;
 
 /// The metrics of one server. Clones count together.
@@ -44,9 +38,7 @@ pub(crate) struct Metrics(Arc<Areas>);
 #[derive(Default)]
 pub(crate) struct Areas {
     pub(crate) runs: runs::RunMetrics,
-    #[cfg(feature = "llm")]
     pub(crate) models: models::ModelMetrics,
-    #[cfg(feature = "llm")]
     pub(crate) tools: tools::ToolMetrics,
     pub(crate) store: store::StoreMetrics,
     pub(crate) http: http::HttpMetrics,
@@ -80,22 +72,13 @@ impl Metrics {
     pub(crate) fn to_text(&self, format: TextFormat) -> String {
         let mut registry = Registry::with_prefix("agui");
         self.runs.register(&mut registry);
-        self.register_calls(&mut registry);
+        self.models.register(&mut registry);
+        self.tools.register(&mut registry);
         self.store.register(&mut registry);
         self.http.register(&mut registry);
         self.server.register(&mut registry);
         text::encode(&registry, format)
     }
-
-    #[cfg(feature = "llm")]
-    fn register_calls(&self, registry: &mut Registry) {
-        self.models.register(registry);
-        self.tools.register(registry);
-    }
-
-    #[cfg(not(feature = "llm"))]
-    #[allow(clippy::unused_self, reason = "with the feature `llm`, it has calls of models and tools")]
-    fn register_calls(&self, _: &mut Registry) {}
 }
 
 impl Deref for Metrics {
@@ -112,5 +95,5 @@ impl fmt::Debug for Metrics {
     }
 }
 
-#[cfg(all(test, feature = "llm"))]
+#[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use prometheus_client::{
 use smart_default::SmartDefault;
 
 use super::labels::{BoundedNames, Counters, Histograms, Labels, known_code};
+use crate::base::RunErrorCode;
 
 /// In seconds.
 const DURATION_BUCKETS: [f64; 14] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0];
@@ -74,7 +75,7 @@ impl RunMetrics {
             self.first_token.get_or_create(&labels).observe(time.as_secs_f64());
         }
         self.repairs.get_or_create(&labels).inc_by(repairs);
-        self.violations.get_or_create(&labels).inc_by(u64::from(code == "protocol_violation"));
+        self.violations.get_or_create(&labels).inc_by(u64::from(code == RunErrorCode::ProtocolViolation.as_str()));
     }
 
     pub(super) fn register(&self, registry: &mut Registry) {

@@ -14,9 +14,10 @@ pub(crate) enum TextFormat {
 impl TextFormat {
     /// Returns the format for the values of the header `Accept`.
     pub(crate) fn negotiate<'a>(mut accept: impl Iterator<Item = &'a str>) -> Self {
-        match accept.any(|value| value.contains("application/openmetrics-text")) {
-            true => Self::OpenMetrics,
-            false => Self::Prometheus,
+        if accept.any(|value| value.contains("application/openmetrics-text")) {
+            Self::OpenMetrics
+        } else {
+            Self::Prometheus
         }
     }
 

@@ -72,10 +72,7 @@ pub fn init(options: &LogOptions) -> io::Result<()> {
 
 /// Starts logging at the level `info`, or at that of `RUST_LOG`, unless the program has a subscriber.
 pub(crate) fn init_unless_set() -> io::Result<()> {
-    match tracing::dispatcher::has_been_set() {
-        true => Ok(()),
-        false => subscribe(&LogOptions::default(), None),
-    }
+    if tracing::dispatcher::has_been_set() { Ok(()) } else { subscribe(&LogOptions::default(), None) }
 }
 
 /// Starts logging, panics included, and another layer whose filter is its own.

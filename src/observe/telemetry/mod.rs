@@ -5,7 +5,6 @@
 //! conventions for generative AI. A layer that takes them, such as that of the command (feature `otel`), makes traces of
 //! them; without one they cost a comparison each.
 
-#[cfg(feature = "llm")]
 mod call_spans;
 #[cfg(all(feature = "cli", not(feature = "otel")))]
 #[path = "no_export.rs"]
@@ -22,7 +21,6 @@ mod otel_client;
 mod otel_variables;
 mod spans;
 
-#[cfg(feature = "llm")]
 pub(crate) use call_spans::{ModelEnd, begin_model, begin_tool, end_model, end_tool};
 pub use options::TelemetryOptions;
 pub use spans::TRACE_TARGET;

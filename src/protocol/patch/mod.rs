@@ -136,8 +136,7 @@ impl<'de> Deserialize<'de> for PatchOperation {
         let mut others = JsonObject::deserialize(deserializer)?;
         let op = others.get("op").and_then(Value::as_str).unwrap_or_default();
         let names = PatchKind::members(op).unwrap_or_default();
-        let own = ["op"].iter().chain(names).filter_map(|name| others.shift_remove_entry(*name));
-        let own: JsonObject = own.collect();
+        let own: JsonObject = ["op"].iter().chain(names).filter_map(|name| others.shift_remove_entry(*name)).collect();
         let kind = PatchKind::deserialize(Value::Object(own)).map_err(D::Error::custom)?;
         Ok(Self { kind, others: Some(others).filter(|others| !others.is_empty()).map(Box::new) })
     }

@@ -9,7 +9,7 @@ use jiff::{Timestamp, civil, tz::TimeZone};
 use serde_json::Value;
 
 use crate::{
-    base::text::shortened,
+    base::{RunErrorCode, text::shortened},
     protocol::{Interrupt, ResumeEntry, ResumeStatus, schema::compile_response_schema},
 };
 
@@ -22,7 +22,7 @@ pub(crate) enum ResumeDecision {
     /// An open interrupt has no entry. The interrupts are reported again.
     StillOpen,
     /// An entry breaks a rule. The run fails with this code and message.
-    Refused(&'static str, String),
+    Refused(RunErrorCode, String),
 }
 
 const MAX_PROBLEM_CHARS: usize = 200;
@@ -44,7 +44,7 @@ pub(crate) async fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, 
         if own.any(|other| other != entry) {
             let message =
                 format!("the interrupt {:?} has contradictory replies", shortened(&interrupt.id, MAX_ID_CHARS));
-            return ResumeDecision::Refused("contradictory_resume", message);
+            return ResumeDecision::Refused(RunErrorCode::ContradictoryResume, message);
         }
         if let Err((code, message)) = check_entry(interrupt, entry, now).await {
             return ResumeDecision::Refused(code, message);
@@ -54,19 +54,22 @@ pub(crate) async fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, 
     ResumeDecision::Proceed(replies)
 }
 
-async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Result<(), (&'static str, String)> {
+async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Result<(), (RunErrorCode, String)> {
     if entry.status == ResumeStatus::Cancelled {
         return Ok(());
     }
     let id = shortened(&interrupt.id, MAX_ID_CHARS);
     if let Some(expiry) = interrupt.expires_at.as_deref().filter(|expiry| has_passed(expiry, now)) {
         let message = format!("the interrupt {id:?} expired at {expiry} and can only be cancelled");
-        return Err(("interrupt_expired", message));
+        return Err((RunErrorCode::InterruptExpired, message));
     }
     let Some(schema) = &interrupt.response_schema else { return Ok(()) };
     let schema = compile_response_schema(schema).map_err(|error| {
         tracing::error!(interrupt = id, error, "an agent raised an interrupt with an invalid response schema");
-        ("invalid_response_schema", format!("no reply to the interrupt {id:?} can be checked: its schema is invalid"))
+        (
+            RunErrorCode::InvalidResponseSchema,
+            format!("no reply to the interrupt {id:?} can be checked: its schema is invalid"),
+        )
     })?;
     let problem = match schema.problems(entry.payload.as_ref().unwrap_or(&Value::Null)).await {
         Ok(None) => return Ok(()),
@@ -78,7 +81,10 @@ async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp)
         Err(reason) => reason,
     };
     let problem = shortened(&problem, MAX_PROBLEM_CHARS);
-    Err(("invalid_resume_payload", format!("the reply to the interrupt {id:?} does not match its schema: {problem}")))
+    Err((
+        RunErrorCode::InvalidResumePayload,
+        format!("the reply to the interrupt {id:?} does not match its schema: {problem}"),
+    ))
 }
 
 /// Returns whether an interrupt has expired, so that it can only be cancelled.
@@ -145,7 +151,7 @@ mod tests {
         assert_eq!(check_resume(&open, vec![resolved("a"); 2], now()), ResumeDecision::Proceed(vec![resolved("a")]));
         let other = entry("a", ResumeStatus::Resolved, json!({ "approved": false }));
         let decision = check_resume(&open, vec![resolved("a"), other], now());
-        assert!(matches!(decision, ResumeDecision::Refused("contradictory_resume", _)), "{decision:?}");
+        assert!(matches!(decision, ResumeDecision::Refused(RunErrorCode::ContradictoryResume, _)), "{decision:?}");
     }
 
     #[test]
@@ -153,7 +159,10 @@ mod tests {
         for over in ["2026-11-21T12:00:00Z", "2026-11-21T13:00:00+02:00", "2026-11-21T11:00:00", "2026-11-21"] {
             let open = [Interrupt { expires_at: Some(over.into()), ..interrupt("a") }];
             let decision = check_resume(&open, vec![resolved("a")], now());
-            assert!(matches!(decision, ResumeDecision::Refused("interrupt_expired", _)), "{over}: {decision:?}");
+            assert!(
+                matches!(decision, ResumeDecision::Refused(RunErrorCode::InterruptExpired, _)),
+                "{over}: {decision:?}"
+            );
             let cancelled = entry("a", ResumeStatus::Cancelled, json!(null));
             assert_eq!(
                 check_resume(&open, vec![cancelled.clone()], now()),
@@ -180,7 +189,7 @@ mod tests {
         for payload in [json!({}), json!({ "approved": "yes" }), json!(true), json!(null)] {
             let decision = check_resume(&open, vec![entry("a", ResumeStatus::Resolved, payload.clone())], now());
             assert!(
-                matches!(decision, ResumeDecision::Refused("invalid_resume_payload", _)),
+                matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResumePayload, _)),
                 "{payload}: {decision:?}"
             );
         }
@@ -193,7 +202,7 @@ mod tests {
         let schema = json!({ "type": "no such type" });
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
         let decision = check_resume(&open, vec![resolved("a")], now());
-        assert!(matches!(decision, ResumeDecision::Refused("invalid_response_schema", _)), "{decision:?}");
+        assert!(matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResponseSchema, _)), "{decision:?}");
     }
 
     #[test]
@@ -208,7 +217,7 @@ mod tests {
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
         let begin = std::time::Instant::now();
         let decision = check_resume(&open, vec![resolved("a")], now());
-        assert!(matches!(decision, ResumeDecision::Refused("invalid_response_schema", _)), "{decision:?}");
+        assert!(matches!(decision, ResumeDecision::Refused(RunErrorCode::InvalidResponseSchema, _)), "{decision:?}");
         assert!(begin.elapsed() < std::time::Duration::from_secs(10));
     }
 
@@ -218,6 +227,6 @@ mod tests {
         let open = [Interrupt { response_schema: schema.as_object().cloned(), ..interrupt("a") }];
         let reply = |text: &str| check_resume(&open, vec![entry("a", ResumeStatus::Resolved, json!(text))], now());
         assert!(matches!(reply("xyz"), ResumeDecision::Proceed(_)));
-        assert!(matches!(reply("a"), ResumeDecision::Refused("invalid_resume_payload", _)));
+        assert!(matches!(reply("a"), ResumeDecision::Refused(RunErrorCode::InvalidResumePayload, _)));
     }
 }

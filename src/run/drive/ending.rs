@@ -6,13 +6,12 @@ use super::guard::Violation;
 use crate::run::control::Stop;
 use crate::{
     agent::AgentError,
+    base::RunErrorCode,
     protocol::{
         Event,
         event::{RunError, RunFinished},
     },
 };
-
-pub(crate) const SHUTDOWN_CODE: &str = "server_shutdown";
 
 pub(super) enum RunEnding {
     Finished(RunFinished),
@@ -25,19 +24,21 @@ impl From<Stop> for RunEnding {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Cancel => Self::Cancelled("cancelled"),
-            Stop::Shutdown => {
-                Self::Failed(RunError::new(SHUTDOWN_CODE, "the server is shutting down; please try again"))
-            }
+            Stop::Shutdown => Self::Failed(RunError::new(
+                RunErrorCode::ServerShutdown,
+                "the server is shutting down; please try again",
+            )),
             Stop::LeaseLost => Self::Failed(lease_lost()),
-            Stop::TooLong => {
-                Self::Failed(RunError::new("run_too_long", "the run added more bytes than the server stores for a run"))
-            }
+            Stop::TooLong => Self::Failed(RunError::new(
+                RunErrorCode::RunTooLong,
+                "the run added more bytes than the server stores for a run",
+            )),
         }
     }
 }
 
 pub(crate) fn lease_lost() -> RunError {
-    RunError::new("lease_lost", "the run was taken over by another server, or its thread was deleted")
+    RunError::new(RunErrorCode::LeaseLost, "the run was taken over by another server, or its thread was deleted")
 }
 
 // The functions below are cold, so that a run's end does not displace the code of its events from the instruction cache.
@@ -60,8 +61,10 @@ pub(super) fn lifecycle_ending(event: Event) -> Option<RunEnding> {
 
 #[cold]
 pub(super) fn agent_failed(error: AgentError) -> RunEnding {
-    match error.code() {
-        "model_not_allowed" => tracing::debug!(?error, "the client chose a model that the agent may not use"),
+    match RunErrorCode::of_name(error.code()) {
+        Some(RunErrorCode::ModelNotAllowed) => {
+            tracing::debug!(?error, "the client chose a model that the agent may not use");
+        }
         _ => tracing::error!(?error, "the agent failed"),
     }
     let (code, message) = error.into_code_and_message();
@@ -71,18 +74,18 @@ pub(super) fn agent_failed(error: AgentError) -> RunEnding {
 #[cold]
 pub(super) fn agent_timed_out() -> RunEnding {
     tracing::error!("the agent was silent for too long");
-    RunEnding::Failed(RunError::new("agent_timeout", "the agent sent no event in time"))
+    RunEnding::Failed(RunError::new(RunErrorCode::AgentTimeout, "the agent sent no event in time"))
 }
 
 #[cold]
 pub(super) fn protocol_violated(violation: Violation) -> RunEnding {
     tracing::error!(%violation, "the agent broke the protocol");
-    RunEnding::Failed(RunError::new("protocol_violation", violation.to_string()))
+    RunEnding::Failed(RunError::new(RunErrorCode::ProtocolViolation, violation.to_string()))
 }
 
 #[cold]
 pub(super) fn agent_panicked(panic: Box<dyn Any + Send>) -> RunEnding {
     let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text.unwrap_or("a value that is not text"), "the agent panicked");
-    RunEnding::Failed(RunError::new("agent_panic", "the agent failed unexpectedly"))
+    RunEnding::Failed(RunError::new(RunErrorCode::AgentPanic, "the agent failed unexpectedly"))
 }

@@ -8,6 +8,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::base::refusal::refusals;
 use crate::run::measured_store::MeasuredStore;
 use crate::store::{Retention, StoreError};
 
@@ -18,15 +19,19 @@ const BYTES_PER_SECOND: u64 = 32 << 20;
 /// The number of readings from which on old ones are removed.
 const MANY_READINGS: usize = 10_000;
 
-/// A limit of stored bytes that is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum StorageLimit {
-    /// That of one principal.
-    #[error("your threads have {0} bytes, as many as [retention] max_bytes allows: delete some of them")]
-    Principal(u64),
-    /// That of all principals.
-    #[error("all threads of this server have {0} bytes, as many as [retention] max_bytes_total allows")]
-    Server(u64),
+refusals! {
+    /// A limit of stored bytes that is reached.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+    pub(crate) enum StorageLimit {
+        /// That of one principal.
+        #[error("your threads have {0} bytes, as many as [retention] max_bytes allows: delete some of them")]
+        #[refusal(PAYLOAD_TOO_LARGE, "too_many_stored_bytes", Start, Copy)]
+        Principal(u64),
+        /// That of all principals.
+        #[error("all threads of this server have {0} bytes, as many as [retention] max_bytes_total allows")]
+        #[refusal(INSUFFICIENT_STORAGE, "storage_full", Start, Copy)]
+        Server(u64),
+    }
 }
 
 /// The stored bytes of owners, and of all under `None`.

@@ -8,6 +8,7 @@ use crate::run::{
     turn::thread_runs::ThreadRuns,
 };
 use crate::{
+    base::RunErrorCode,
     protocol::{
         RunId,
         event::{RunError, RunStarted},
@@ -15,7 +16,6 @@ use crate::{
     store::{EventBatch, Lease, RunRecord, StoreError, ThreadKey, now},
 };
 
-const SERVER_LOST: &str = "server_lost";
 const MESSAGE: &str = "the server of this run was lost; please try again";
 
 impl ThreadRuns {
@@ -38,7 +38,7 @@ impl ThreadRuns {
     ) -> Result<(), StoreError> {
         tracing::warn!(thread = ?key.id, run = ?run.id, "closing a run whose server was lost");
         let (logged, changes) = (replay.lines, replay.seen.into_changes());
-        let terminal = RunError::new(SERVER_LOST, MESSAGE).into();
+        let terminal = RunError::new(RunErrorCode::ServerLost, MESSAGE).into();
         let result = RunResult::new(lease, thread, changes, Some(&terminal), 0, false);
         let result = match run.detached {
             true => {

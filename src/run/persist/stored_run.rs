@@ -16,12 +16,13 @@ use super::transcribed_run::TranscribedRun;
 use crate::run::{
     control::Stop,
     drive::{
-        ending::{SHUTDOWN_CODE, lease_lost},
+        ending::lease_lost,
         progress::{Drive, EventSink, Progress},
     },
     turn::{active::ActiveRun, held_lease::HeldLease},
 };
 use crate::{
+    base::RunErrorCode,
     protocol::{Event, event::RunError},
     store::StoreError,
 };
@@ -161,13 +162,16 @@ async fn abandon(stage: StoredStage) {
 }
 
 fn is_shutdown(terminal: &Event) -> bool {
-    matches!(terminal, Event::RunError(error) if error.code.as_deref() == Some(SHUTDOWN_CODE))
+    matches!(terminal, Event::RunError(error) if error.code.as_deref() == Some(RunErrorCode::ServerShutdown.as_str()))
 }
 
 fn with_store_result(terminal: Event, stored: Result<(), StoreError>) -> Event {
     match stored {
         Ok(()) => terminal,
         Err(StoreError::LeaseLost) => lease_lost().into(),
-        Err(_) => RunError::new("store_unavailable", "the end of the run could not be stored; please try again").into(),
+        Err(_) => {
+            RunError::new(RunErrorCode::StoreUnavailable, "the end of the run could not be stored; please try again")
+                .into()
+        }
     }
 }

@@ -111,9 +111,10 @@ fn file_name(disposition: Option<&HeaderValue>) -> Result<String, Box<dyn Error>
     let disposition = disposition.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let name = disposition.split("filename=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    match name.chars().all(is_plain) && name.ends_with(".jsonl") && !name.starts_with('.') {
-        true => Ok(name.to_owned()),
-        false => Err(format!("the server gives the recording an invalid name: {name:?}").into()),
+    if name.chars().all(is_plain) && name.ends_with(".jsonl") && !name.starts_with('.') {
+        Ok(name.to_owned())
+    } else {
+        Err(format!("the server gives the recording an invalid name: {name:?}").into())
     }
 }
 

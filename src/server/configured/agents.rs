@@ -1,6 +1,6 @@
 //! The agents of a server: those of its configuration, and those that were added in Rust.
 
-use std::{path::Path, sync::Arc};
+use std::{num::NonZero, path::Path, sync::Arc};
 
 use indexmap::IndexMap;
 
@@ -202,7 +202,7 @@ fn a2ui(switch: &A2uiSwitch, origin: &Origin) -> Result<A2ui, InvalidOption> {
             InvalidOption::new(SCHEMA_FILE, format!("the file {}: {problem}", origin.resolve(path).display()))
         })?;
     }
-    Ok(config.attempts.into_iter().fold(a2ui, A2ui::attempts))
+    Ok(config.attempts.map(NonZero::get).into_iter().fold(a2ui, A2ui::attempts))
 }
 
 fn read_script(name: &str, path: &Path, origin: &Origin) -> Result<Script, ConfigError> {

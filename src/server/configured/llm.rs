@@ -1,6 +1,6 @@
 //! Agents with a model (`kind = "llm"`), by their configuration.
 
-use std::time::Duration;
+use std::{num::NonZero, time::Duration};
 
 use super::models::{read_file, setup_fault};
 use crate::{
@@ -17,10 +17,11 @@ pub(super) fn with_options(
 ) -> Result<LlmAgent, InvalidOption> {
     agent = agent.models(&options.models).unknown_outcome(options.unknown_outcome);
     agent = options.tool_choice.clone().into_iter().fold(agent, LlmAgent::tool_choice);
-    agent = options.max_steps.into_iter().fold(agent, LlmAgent::max_steps);
-    agent = options.max_calls_per_turn.into_iter().fold(agent, LlmAgent::max_calls_per_turn);
-    agent = options.parallel_tools.into_iter().fold(agent, LlmAgent::parallel_tools);
-    agent = options.tool_timeout_secs.map(Duration::from_secs).into_iter().fold(agent, LlmAgent::tool_timeout);
+    agent = options.max_steps.map(NonZero::get).into_iter().fold(agent, LlmAgent::max_steps);
+    agent = options.max_calls_per_turn.map(NonZero::get).into_iter().fold(agent, LlmAgent::max_calls_per_turn);
+    agent = options.parallel_tools.map(NonZero::get).into_iter().fold(agent, LlmAgent::parallel_tools);
+    let tool_timeout = options.tool_timeout_secs.map(|secs| Duration::from_secs(secs.get()));
+    agent = tool_timeout.into_iter().fold(agent, LlmAgent::tool_timeout);
     if let Some(schema) = &options.response_schema {
         agent = agent.response_schema(schema.clone()).map_err(setup_fault)?;
     }

@@ -1,6 +1,6 @@
 //! Models of agents, by their configuration and by what was added in Rust.
 
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{fmt, num::NonZero, path::Path, sync::Arc, time::Duration};
 
 use indexmap::IndexMap;
 use secrecy::SecretString;
@@ -129,13 +129,14 @@ fn build_connection(options: &ConnectionConfig, origin: &Origin) -> Result<Conne
     let secret_headers = options.headers_env.iter();
     let secret_headers =
         secret_headers.map(|(header, variable)| Ok((header.clone(), secret("headers_env", variable)?)));
+    let seconds = |secs: Option<NonZero<u64>>| secs.map(|secs| Duration::from_secs(secs.get()));
     Ok(Connection {
         base_url: options.base_url.clone(),
         api_key,
         headers: secret_headers.collect::<Result<_, InvalidOption>>()?,
         plain_headers: options.headers.clone().into_iter().collect(),
-        connect_timeout: options.connect_timeout_secs.map_or(defaults.connect_timeout, Duration::from_secs),
-        idle_timeout: options.idle_timeout_secs.map_or(defaults.idle_timeout, Duration::from_secs),
+        connect_timeout: seconds(options.connect_timeout_secs).unwrap_or(defaults.connect_timeout),
+        idle_timeout: seconds(options.idle_timeout_secs).unwrap_or(defaults.idle_timeout),
         max_retries: options.max_retries.unwrap_or(defaults.max_retries),
         ..defaults
     })

@@ -1,4 +1,5 @@
-//! Reads the table of an agent: first `kind` and `provider`, then the structs of this kind, each its own options.
+//! Reads the table of an agent: first `kind` and `provider`, then the structs of this kind, each its own options. The options
+//! that the table may have are those of the structs that are read; no list names them.
 
 use std::ops::Range;
 
@@ -11,52 +12,26 @@ use toml::{
 
 use super::{
     agents::{
-        AgentConfig, AgentKind, ApiOptions, CommonOptions, ConnectionConfig, HostedApi, KindName, LlmConfig,
-        LlmOptions, ModelSource, ProviderName, ProviderOptions, RecordingsFolder, ScriptConfig,
+        AgentConfig, AgentKind, ApiOptions, CommonOptions, HostedApi, KindName, LlmConfig, ModelSource, NamedModel,
+        ProviderName, ProviderOptions,
     },
     diagnose::{ReadError, unknown},
     option_names::{named_values, option_names},
 };
-use crate::{
-    agent::builtin::{RemoteOptions, ReplayOptions},
-    llm::{ModelOptions, OpenAiApi},
-};
+use crate::llm::OpenAiApi;
 
-/// The names of options, one list for each struct.
-type OptionLists = Vec<&'static [&'static str]>;
+/// The kind in errors about agents with a model.
+const LLM: &str = "kind = \"llm\"";
+const KEY_IN_FILE: &str = "a key does not belong into this file: put it into an environment variable, and the name of the \
+                           variable here, as `api_key_env`";
 
-/// Returns the options of a kind of agent; for `kind = "llm"` without a provider, those of all providers.
-pub(super) fn options_of(kind: KindName, provider: Option<ProviderName>) -> OptionLists {
-    let own = match kind {
-        KindName::Echo => vec![],
-        KindName::Script => vec![option_names::<ScriptConfig>()],
-        KindName::Llm => {
-            let llm = vec![option_names::<ProviderOptions>(), option_names::<LlmOptions>()];
-            let of_providers = match provider {
-                Some(provider) => options_of_provider(provider),
-                None => named_values().flat_map(|(_, provider)| options_of_provider(provider)).collect(),
-            };
-            [llm, of_providers].concat()
-        }
-        KindName::Remote => vec![option_names::<RemoteOptions>()],
-        KindName::Replay => vec![option_names::<RecordingsFolder>(), option_names::<ReplayOptions>()],
-    };
-    [vec![option_names::<CommonOptions>()], own].concat()
-}
-
-fn options_of_provider(provider: ProviderName) -> OptionLists {
-    let model = option_names::<ModelOptions>();
-    let connection = option_names::<ConnectionConfig>();
-    match provider {
-        ProviderName::Openai => vec![model, connection, option_names::<ApiOptions>()],
-        ProviderName::OpenaiResponses | ProviderName::Anthropic | ProviderName::Gemini => vec![model, connection],
-        ProviderName::Rust => vec![&["model"]],
-        ProviderName::Replay => vec![model, option_names::<RecordingsFolder>()],
-    }
-}
-
-fn has(lists: &[&[&str]], option: &str) -> bool {
-    lists.iter().any(|list| list.contains(&option))
+/// Returns the options of a kind of agent, also those that it has with one provider only. They are those that
+/// [`AgentTable::kind`] reads.
+pub(super) fn options_of(kind: KindName, provider: Option<ProviderName>) -> IndexSet<&'static str> {
+    let options = DeTable::new();
+    let mut table = AgentTable { name: "", span: 0..0, options: &options, known: IndexSet::new() };
+    let _ = (table.part::<CommonOptions>(""), table.kind(kind, provider));
+    table.known
 }
 
 /// The table of one agent.
@@ -64,6 +39,8 @@ struct AgentTable<'t, 'i> {
     name: &'t str,
     span: Range<usize>,
     options: &'t DeTable<'i>,
+    /// The names of the options of the structs that were read.
+    known: IndexSet<&'static str>,
 }
 
 /// Reads an agent.
@@ -78,48 +55,70 @@ pub(super) fn read_agent(
         let message = format!("agents.{}: `kind` is missing: {}", name.get_ref().as_ref(), listed::<KindName>());
         return Err(ReadError::wrong(name.span(), message));
     }
-    AgentTable { name: name.get_ref().as_ref(), span: value.span(), options }.read()
+    AgentTable { name: name.get_ref().as_ref(), span: value.span(), options, known: IndexSet::new() }.read()
 }
 
 impl AgentTable<'_, '_> {
-    fn read(&self) -> Result<AgentConfig, ReadError> {
+    fn read(mut self) -> Result<AgentConfig, ReadError> {
         let common: CommonOptions = self.part("")?;
         let provider = match common.kind {
             KindName::Llm => self.part::<ProviderOptions>("")?.provider,
             _ => None,
         };
+        let kind = self.kind(common.kind, provider);
         self.check_names(common.kind, provider)?;
-        let kind = match common.kind {
-            KindName::Echo => AgentKind::Echo,
-            KindName::Script => AgentKind::Script(self.part("kind = \"script\"")?),
-            KindName::Llm => AgentKind::Llm(Box::new(self.llm(provider)?)),
-            KindName::Remote => AgentKind::Remote(self.part("kind = \"remote\"")?),
-            KindName::Replay => AgentKind::Replay(self.part("kind = \"replay\"")?, self.part("")?),
-        };
-        Ok(AgentConfig { common, kind })
+        Ok(AgentConfig { common, kind: kind? })
     }
 
-    fn llm(&self, provider: Option<ProviderName>) -> Result<LlmConfig, ReadError> {
-        const KIND: &str = "kind = \"llm\"";
-        let options: LlmOptions = self.part(KIND)?;
+    /// Reads all structs of a kind, also if one of them is incomplete, so that all names are known.
+    fn kind(&mut self, kind: KindName, provider: Option<ProviderName>) -> Result<AgentKind, ReadError> {
+        match kind {
+            KindName::Echo => Ok(AgentKind::Echo),
+            KindName::Script => self.part("kind = \"script\"").map(AgentKind::Script),
+            KindName::Llm => self.llm(provider).map(|llm| AgentKind::Llm(Box::new(llm))),
+            KindName::Remote => self.part("kind = \"remote\"").map(AgentKind::Remote),
+            KindName::Replay => {
+                let (folder, options) = (self.part("kind = \"replay\""), self.part(""));
+                Ok(AgentKind::Replay(folder?, options?))
+            }
+        }
+    }
+
+    fn llm(&mut self, provider: Option<ProviderName>) -> Result<LlmConfig, ReadError> {
+        let (_, options) = (self.part::<ProviderOptions>(LLM), self.part(LLM));
         let Some(provider) = provider else {
-            return Err(self.incomplete(format!("{KIND} needs `provider`: {}", listed::<ProviderName>())));
+            let of_all = named_values().flat_map(|(_, provider)| options_of(KindName::Llm, Some(provider)));
+            self.known.extend(of_all);
+            options?;
+            return Err(self.incomplete(format!("{LLM} needs `provider`: {}", listed::<ProviderName>())));
         };
-        let hosted = |api| Ok(ModelSource::Hosted(api, self.part(KIND)?));
+        let model = match provider {
+            ProviderName::Rust => self.part(LLM).map(NamedModel::into_options),
+            _ => self.part(LLM),
+        };
         let source = match provider {
-            ProviderName::Openai => hosted(self.part::<ApiOptions>(KIND)?.api.map(HostedApi::OpenAi)),
-            ProviderName::OpenaiResponses => hosted(Some(HostedApi::OpenAi(OpenAiApi::Responses))),
-            ProviderName::Anthropic => hosted(Some(HostedApi::Anthropic)),
-            ProviderName::Gemini => hosted(Some(HostedApi::Gemini)),
+            ProviderName::Openai => {
+                let api = self.part::<ApiOptions>(LLM);
+                self.hosted(api.map(|options| options.api.map(HostedApi::OpenAi)))
+            }
+            ProviderName::OpenaiResponses => self.hosted(Ok(Some(HostedApi::OpenAi(OpenAiApi::Responses)))),
+            ProviderName::Anthropic => self.hosted(Ok(Some(HostedApi::Anthropic))),
+            ProviderName::Gemini => self.hosted(Ok(Some(HostedApi::Gemini))),
             ProviderName::Rust => Ok(ModelSource::Rust),
             ProviderName::Replay => self.part("provider = \"replay\"").map(ModelSource::Replay),
         };
-        Ok(LlmConfig { options, source: source?, model: self.part(KIND)? })
+        Ok(LlmConfig { options: options?, source: source?, model: model? })
+    }
+
+    fn hosted(&mut self, api: Result<Option<HostedApi>, ReadError>) -> Result<ModelSource, ReadError> {
+        let connection = self.part(LLM);
+        Ok(ModelSource::Hosted(api?, connection?))
     }
 
     /// Reads the options of one struct. `owner` is the kind or the provider that has them, for the error about an absent one.
-    fn part<T: DeserializeOwned>(&self, owner: &str) -> Result<T, ReadError> {
+    fn part<T: DeserializeOwned>(&mut self, owner: &str) -> Result<T, ReadError> {
         let names = option_names::<T>();
+        self.known.extend(names);
         let own = self.options.iter().filter(|(name, _)| names.contains(&&**name.get_ref()));
         let own: DeTable<'_> = own.map(|(name, value)| (name.clone(), value.clone())).collect();
         let table = Spanned::new(self.span.clone(), DeValue::Table(own));
@@ -137,33 +136,26 @@ impl AgentTable<'_, '_> {
 
     /// Refuses options that the kind or the provider does not have.
     fn check_names(&self, kind: KindName, provider: Option<ProviderName>) -> Result<(), ReadError> {
-        let known = options_of(kind, provider);
-        let Some(wrong) = self.options.keys().find(|name| !has(&known, name.get_ref())) else { return Ok(()) };
+        let is_known = |name: &str| self.known.contains(name);
+        let Some(wrong) = self.options.keys().find(|name| !is_known(name.get_ref())) else { return Ok(()) };
         let option = &**wrong.get_ref();
-        let fault =
-            |problem: &str| Err(ReadError::wrong(wrong.span(), format!("agents.{}.{option}: {problem}", self.name)));
-        if option == "api_key" {
-            return fault(
-                "a key does not belong into this file: put it into an environment variable, and the name of the \
-                 variable here, as `api_key_env`",
-            );
-        }
-        let is_of_models = has(&options_of_provider(ProviderName::Openai), option);
-        match (&owners(option, kind)[..], provider) {
+        let of_hosted = options_of(KindName::Llm, Some(ProviderName::Openai));
+        let problem = match (&owners(option, kind)[..], provider) {
+            _ if option == "api_key" => KEY_IN_FILE.to_owned(),
             ([], _) => {
-                let known: IndexSet<_> = known.concat().into_iter().collect();
-                let message = unknown("unknown key", option, &known.into_iter().collect::<Vec<_>>());
-                Err(ReadError::wrong(wrong.span(), message))
+                let known: Vec<_> = self.known.iter().copied().collect();
+                return Err(ReadError::wrong(wrong.span(), unknown("unknown key", option, &known)));
             }
-            (_, Some(ProviderName::Rust)) if is_of_models => {
-                fault("provider = \"rust\" has no such option: set it on the model in Rust")
+            (_, Some(ProviderName::Rust)) if of_hosted.contains(option) => {
+                "provider = \"rust\" has no such option: set it on the model in Rust".to_owned()
             }
-            (_, Some(ProviderName::Replay)) if is_of_models => {
-                fault("provider = \"replay\" sends no requests, and has no such option")
+            (_, Some(ProviderName::Replay)) if of_hosted.contains(option) => {
+                "provider = \"replay\" sends no requests, and has no such option".to_owned()
             }
-            ([owner], _) => fault(&format!("only {owner} has this option")),
-            (owners, _) => fault(&format!("only {} have this option", owners.join(" and "))),
-        }
+            ([owner], _) => format!("only {owner} has this option"),
+            (owners, _) => format!("only {} have this option", owners.join(" and ")),
+        };
+        Err(ReadError::wrong(wrong.span(), format!("agents.{}.{option}: {problem}", self.name)))
     }
 }
 
@@ -174,10 +166,10 @@ fn listed<T: DeserializeOwned>() -> String {
 
 /// Returns who has an option that an agent of a kind does not have: other kinds, and providers.
 fn owners(option: &str, of: KindName) -> Vec<String> {
-    let kinds = named_values().filter(|(_, kind)| *kind != of && has(&options_of(*kind, None), option));
+    let kinds = named_values().filter(|(_, kind)| *kind != of && options_of(*kind, None).contains(option));
     let mut owners: Vec<_> = kinds.map(|(name, _)| format!("kind = {name:?}")).collect();
     if of == KindName::Llm {
-        let providers = named_values().filter(|(_, provider)| has(&options_of_provider(*provider), option));
+        let providers = named_values().filter(|(_, provider)| options_of(of, Some(*provider)).contains(option));
         owners.extend(providers.map(|(name, _)| format!("provider = {name:?}")));
     }
     owners

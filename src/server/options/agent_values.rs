@@ -67,8 +67,7 @@ fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> 
     if let Some(header) = headers.keys().find(|name| headers_env.keys().any(|env| env.eq_ignore_ascii_case(name))) {
         return Err(InvalidOption::new("headers", format!("`headers_env` has `{header}`, too: remove one of them")));
     }
-    at_least_1("connect_timeout_secs", connection.connect_timeout_secs)?;
-    at_least_1("idle_timeout_secs", connection.idle_timeout_secs)
+    Ok(())
 }
 
 fn check_llm_options(options: &LlmOptions) -> Result<(), InvalidOption> {
@@ -83,10 +82,6 @@ fn check_llm_options(options: &LlmOptions) -> Result<(), InvalidOption> {
     if options.models.iter().any(|model| model.trim().is_empty()) {
         return Err(InvalidOption::new("models", "the name of a model is empty"));
     }
-    at_least_1("max_steps", options.max_steps)?;
-    at_least_1("max_calls_per_turn", options.max_calls_per_turn)?;
-    at_least_1("parallel_tools", options.parallel_tools)?;
-    at_least_1("tool_timeout_secs", options.tool_timeout_secs)?;
     options.context.as_ref().map_or(Ok(()), check_context)
 }
 
@@ -102,7 +97,9 @@ fn check_context(context: &ContextConfig) -> Result<(), InvalidOption> {
 }
 
 fn check_model(options: &ModelOptions) -> Result<(), InvalidOption> {
-    at_least_1("max_tokens", options.max_tokens)?;
+    if options.max_tokens == Some(0) {
+        return Err(InvalidOption::new("max_tokens", "at least 1 is needed"));
+    }
     for (option, value, least, most) in [
         ("temperature", options.temperature, 0.0, 2.0),
         ("top_p", options.top_p, 0.0, 1.0),
@@ -120,13 +117,6 @@ fn check_model(options: &ModelOptions) -> Result<(), InvalidOption> {
 fn one_of((one, has_one): (&str, bool), (other, has_other): (&str, bool)) -> Result<(), InvalidOption> {
     if has_one && has_other {
         return Err(InvalidOption::new(other, format!("`{one}` is set, too: remove one of them")));
-    }
-    Ok(())
-}
-
-fn at_least_1<T: Default + PartialEq>(option: &str, value: Option<T>) -> Result<(), InvalidOption> {
-    if value == Some(T::default()) {
-        return Err(InvalidOption::new(option, "at least 1 is needed"));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The section `[agents]`, one table for each agent: its `kind` decides which structs read the table.
 
-use std::path::PathBuf;
+use std::{num::NonZero, path::PathBuf};
 
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -64,8 +64,7 @@ pub(crate) struct A2uiConfig {
     /// starts in the folder of the configuration.
     pub(crate) schema_file: Option<PathBuf>,
     /// The number of attempts of a model to render a surface, the first one included. Default: 3.
-    #[cfg_attr(test, schemars(range(min = 1)))]
-    pub(crate) attempts: Option<u32>,
+    pub(crate) attempts: Option<NonZero<u32>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -157,6 +156,18 @@ pub(super) enum ProviderName {
     Replay,
 }
 
+/// A model of `provider = "rust"`, which has its options in Rust.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct NamedModel {
+    model: String,
+}
+
+impl NamedModel {
+    pub(super) fn into_options(self) -> ModelOptions {
+        ModelOptions { model: self.model, ..ModelOptions::default() }
+    }
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ApiOptions {
@@ -182,11 +193,9 @@ pub(crate) struct ConnectionConfig {
     #[serde(default)]
     pub(crate) headers: IndexMap<String, String>,
     /// The time limit for connecting to the provider or the endpoint, in seconds. Default: 10.
-    #[cfg_attr(test, schemars(range(min = 1)))]
-    pub(crate) connect_timeout_secs: Option<u64>,
+    pub(crate) connect_timeout_secs: Option<NonZero<u64>>,
     /// The longest silence of the provider or the endpoint, in seconds. Default: 60.
-    #[cfg_attr(test, schemars(range(min = 1)))]
-    pub(crate) idle_timeout_secs: Option<u64>,
+    pub(crate) idle_timeout_secs: Option<NonZero<u64>>,
     /// The number of retries of a request that failed before its first token. Default: 2.
     pub(crate) max_retries: Option<u32>,
 }
@@ -217,17 +226,13 @@ pub(crate) struct LlmOptions {
     /// The JSON file with this schema. A relative path starts in the folder of the configuration.
     pub(crate) response_schema_file: Option<PathBuf>,
     /// The largest number of model calls in a run. A run that needs more fails (`max_steps`). Default: 8.
-    #[cfg_attr(test, schemars(range(min = 1)))]
-    pub(crate) max_steps: Option<u32>,
+    pub(crate) max_steps: Option<NonZero<u32>>,
     /// The largest number of tool calls of one answer that are run. Default: 32.
-    #[cfg_attr(test, schemars(range(min = 1)))]
-    pub(crate) max_calls_per_turn: Option<usize>,
+    pub(crate) max_calls_per_turn: Option<NonZero<usize>>,
     /// The time limit of a tool call, in seconds. Default: 60.
-    #[cfg_attr(test, schemars(range(min = 1)))]
-    pub(crate) tool_timeout_secs: Option<u64>,
+    pub(crate) tool_timeout_secs: Option<NonZero<u64>>,
     /// The number of tool calls of one turn that run at the same time. Default: 8.
-    #[cfg_attr(test, schemars(range(min = 1)))]
-    pub(crate) parallel_tools: Option<usize>,
+    pub(crate) parallel_tools: Option<NonZero<usize>>,
     /// What happens to a call that may have taken effect when its server was lost, and that must not run twice: `tell` (the
     /// model learns that the outcome is unknown) or `ask` (a person is asked). Default: `tell`.
     pub(crate) unknown_outcome: UnknownOutcome,

@@ -139,6 +139,7 @@ fn plain_expected(expected: &str) -> &str {
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",
         "u32" | "u64" | "usize" => "a whole number of at least 0",
+        "a nonzero u32" | "a nonzero u64" | "a nonzero usize" => "a whole number of at least 1",
         "i8" | "i16" | "i32" | "i64" => "a whole number",
         "f32" | "f64" => "a number",
         other if other.starts_with("struct ") => "a table",

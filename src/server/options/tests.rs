@@ -202,7 +202,7 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ),
         (
             "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\nmax_steps = 0",
-            "my.toml:6:1: agents.x.max_steps: at least 1",
+            "my.toml:6:13: expected a whole number of at least 1, found 0",
         ),
         (
             "[agents.x]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\ntop_p = 9",

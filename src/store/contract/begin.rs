@@ -20,8 +20,7 @@ pub(super) async fn the_first_run_creates_the_thread(store: DynStore) {
     assert_eq!((begun.detached, begun.started_at, begun.ended_at, begun.events), (true, NOW, None, 0));
     // The next run changes agent and time only.
     end_at(NOW + 1).with([assistant("a")]).finish(&store, &lease, 0).await.unwrap();
-    let next = TestRun { agent: "other".to_owned(), detached: false, ..run("t", "s").at(NOW + 2) };
-    let next = next.begin(&store).await;
+    let next = TestRun { agent: "other".to_owned(), detached: false, ..run("t", "s").at(NOW + 2) }.begin(&store).await;
     assert!(matches!(next, BeginOutcome::Begun { version: 3, last_message: 1, .. }), "{next:?}");
     let view = thread(&store, "t").await;
     assert_eq!((&*view.thread.agent, &*branch(&view), view.thread.version), ("other", "a", 3));

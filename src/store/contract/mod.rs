@@ -1,4 +1,4 @@
-//! Tests of the promises of [`Store`], for everybody who implements it. Needs the feature `testing`.
+//! Tests of the promises of [`Store`], for everybody who implements it.
 //!
 //! ```
 //! use agui_server::store::{MemoryStore, contract};

@@ -147,8 +147,7 @@ impl Store for MemoryStore {
 
     async fn update(&self, expected: ThreadVersion, update: &ThreadUpdate<'_>) -> StoreResult<bool> {
         let mut tables = self.0.lock();
-        let found = tables.threads.get_mut(&expected.number);
-        let found = found.filter(|entry| entry.thread.version == expected.version);
+        let found = tables.threads.get_mut(&expected.number).filter(|entry| entry.thread.version == expected.version);
         let Some(entry) = found.filter(|entry| update.head.is_none() || entry.lease.is_none()) else {
             return Ok(false);
         };

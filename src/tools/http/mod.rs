@@ -8,7 +8,6 @@
 //! not followed, and proxies from the environment are not used. Secrets in headers reach neither a log nor a model:
 //! they are removed from responses that repeat them.
 
-#[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod options;
 mod response;

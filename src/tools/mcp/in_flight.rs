@@ -74,9 +74,10 @@ pub(super) struct Elicitation {
 impl CallsInFlight {
     /// Waits for other calls if the server has to get its calls one at a time. The guard is held during a call.
     pub(super) async fn turn(&self) -> Either<RwLockWriteGuard<'_, ()>, RwLockReadGuard<'_, ()>> {
-        match self.asks_on_shared_streams.load(Ordering::Relaxed) {
-            true => Either::Left(self.turns.write().await),
-            false => Either::Right(self.turns.read().await),
+        if self.asks_on_shared_streams.load(Ordering::Relaxed) {
+            Either::Left(self.turns.write().await)
+        } else {
+            Either::Right(self.turns.read().await)
         }
     }
 

@@ -17,9 +17,8 @@ impl McpServer {
 /// Returns the name, with what the tool shows and whom it is for.
 fn summary(McpTool { spec, ui, caller, .. }: &McpTool) -> String {
     let ToolUi { resource_uri, is_for_model, .. } = ui;
-    let page = resource_uri.as_ref().map(|uri| match caller.options.apps {
-        true => format!("page {uri}"),
-        false => format!("page {uri}, not shown without `apps = true`"),
+    let page = resource_uri.as_ref().map(|uri| {
+        if caller.options.apps { format!("page {uri}") } else { format!("page {uri}, not shown without `apps = true`") }
     });
     let notes = page.into_iter().chain((!is_for_model).then(|| "only for pages".to_owned()));
     let notes = notes.collect::<Vec<_>>().join(", ");

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
-    base::{InvalidOption, text::shortened},
+    base::{InvalidOption, RunErrorCode, text::shortened},
     protocol::{
         AgentCapabilities, Event, RunAgentInput, VersionSupport,
         capabilities::IdentityCapabilities,
@@ -244,7 +244,7 @@ impl StreamedRuns {
 
 fn run_error(error: RunError, cx: &RunContext) -> AgentError {
     error.usage.into_iter().for_each(|usage| cx.add_usage(usage));
-    AgentError::new(error.code.unwrap_or("remote_error".into()), error.message)
+    AgentError::new(error.code.unwrap_or(RunErrorCode::RemoteError.into()), error.message)
 }
 
 /// Reads the response to its end in the background. Many endpoints clean up after the last event and treat a closed

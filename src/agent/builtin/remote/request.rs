@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     agent::{AgentError, RunContext},
-    base::{InvalidOption, text::essence},
+    base::{InvalidOption, RunErrorCode, text::essence},
     protocol::{Message, PROTOCOL_VERSION, RunAgentInput, is_absent},
     upstream::{
         self, ClientOptions,
@@ -130,7 +130,8 @@ impl Endpoint {
         match timeout(self.head_timeout, self.client.post(url).headers(headers).body(body).send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
-                let unreachable = AgentError::new("remote_unreachable", "the remote agent cannot be reached");
+                let unreachable =
+                    AgentError::new(RunErrorCode::RemoteUnreachable, "the remote agent cannot be reached");
                 Err(unreachable.caused_by(error.without_url()))
             }
             Err(_) => Err(timed_out()),
@@ -159,16 +160,16 @@ async fn require_event_stream(response: Response) -> Result<Response, AgentError
     let status = response.status();
     if status != StatusCode::OK {
         let (code, message) = if status.is_server_error() {
-            ("remote_failed", format!("the remote agent's server failed ({status})"))
+            (RunErrorCode::RemoteFailed, format!("the remote agent's server failed ({status})"))
         } else if status.is_redirection() {
             (
-                "remote_rejected",
+                RunErrorCode::RemoteRejected,
                 format!("the remote agent's server redirects the request, which is not followed ({status})"),
             )
         } else if status.is_client_error() {
-            ("remote_rejected", format!("the remote agent's server refused the request ({status})"))
+            (RunErrorCode::RemoteRejected, format!("the remote agent's server refused the request ({status})"))
         } else {
-            ("remote_protocol", format!("the remote agent answered with {status} in place of a stream"))
+            (RunErrorCode::RemoteProtocol, format!("the remote agent answered with {status} in place of a stream"))
         };
         let body = read_excerpt(response, MAX_EXCERPT_BYTES, EXCERPT_TIMEOUT).await;
         let body = String::from_utf8_lossy(&body);
@@ -180,7 +181,7 @@ async fn require_event_stream(response: Response) -> Result<Response, AgentError
     if essence(content_type) != "text/event-stream" || !is_uncompressed {
         let cause = format!("{:?} {:?}", headers.get(CONTENT_TYPE), headers.get(CONTENT_ENCODING));
         return Err(AgentError::new(
-            "remote_protocol",
+            RunErrorCode::RemoteProtocol,
             "the remote agent's response is not an uncompressed event stream",
         )
         .caused_by(cause));
@@ -189,15 +190,15 @@ async fn require_event_stream(response: Response) -> Result<Response, AgentError
 }
 
 pub(super) fn incomplete() -> AgentError {
-    AgentError::new("remote_incomplete", "the remote agent's stream stopped before its run ended")
+    AgentError::new(RunErrorCode::RemoteIncomplete, "the remote agent's stream stopped before its run ended")
 }
 
 pub(super) fn timed_out() -> AgentError {
-    AgentError::new("remote_timeout", "the remote agent did not answer in time")
+    AgentError::new(RunErrorCode::RemoteTimeout, "the remote agent did not answer in time")
 }
 
 pub(super) fn malformed_event(error: Malformed) -> AgentError {
-    AgentError::new("remote_protocol", format!("the remote agent broke the protocol: {error}"))
+    AgentError::new(RunErrorCode::RemoteProtocol, format!("the remote agent broke the protocol: {error}"))
 }
 
 /// The stream cannot be read further than to this event, counted from 1.
@@ -205,9 +206,10 @@ pub(super) fn broken_stream(fault: StreamError, number: u64) -> AgentError {
     match fault {
         StreamError::Broken(_) => incomplete().caused_by(fault),
         StreamError::Silent(_) => timed_out().caused_by(fault),
-        _ => {
-            AgentError::new("remote_protocol", format!("the remote agent broke the protocol: event {number}: {fault}"))
-        }
+        _ => AgentError::new(
+            RunErrorCode::RemoteProtocol,
+            format!("the remote agent broke the protocol: event {number}: {fault}"),
+        ),
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
-    base::units::deadline,
+    base::{RunErrorCode, units::deadline},
     protocol::recording::{Recording, RecordingError, read_folder},
     protocol::{
         AgentCapabilities, Event, RunAgentInput,
@@ -85,7 +85,7 @@ impl Agent for Replay {
                     None => {}
                     Some(ReplayFault::Slow) => sleep(SLOW_INTERVAL).await,
                     Some(ReplayFault::Error) => {
-                        Err(AgentError::new("replay_fault", "the replay fails here, as it was asked to"))?;
+                        Err(AgentError::new(RunErrorCode::ReplayFault, "the replay fails here, as it was asked to"))?;
                     }
                     Some(ReplayFault::Stall) => pending().await,
                     Some(ReplayFault::Cut) => {
@@ -122,7 +122,7 @@ fn cut() -> Event {
 }
 
 fn no_recording() -> AgentError {
-    AgentError::new("no_recording", "no recording has this conversation")
+    AgentError::new(RunErrorCode::NoRecording, "no recording has this conversation")
 }
 
 /// Returns a recorded time at another pace. A file and a request choose the factors, so the product may be longer than any

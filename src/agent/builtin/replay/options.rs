@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use smart_default::SmartDefault;
 
-use crate::{agent::AgentError, protocol::RunAgentInput};
+use crate::{agent::AgentError, base::RunErrorCode, protocol::RunAgentInput};
 
 /// The member of `forwardedProps` with the options of one run.
 const REQUEST_OPTIONS: &str = "replay";
@@ -61,7 +61,8 @@ impl ReplayOptions {
     /// Returns the options with those of a request in their place.
     pub(super) fn of_request(&self, input: &RunAgentInput) -> Result<Self, AgentError> {
         let Some(options) = input.forwarded_prop(REQUEST_OPTIONS) else { return Ok(self.clone()) };
-        let invalid = |problem: String| AgentError::new("invalid_replay", format!("forwardedProps.replay: {problem}"));
+        let invalid =
+            |problem: String| AgentError::new(RunErrorCode::InvalidReplay, format!("forwardedProps.replay: {problem}"));
         let options = RequestOptions::deserialize(options).map_err(|error| invalid(error.to_string()))?;
         let pace = options.pace.unwrap_or(self.pace);
         if !Self::is_pace(pace) {

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use crate::{
     http::{ApiError, ApiResult, App, Caller, is_from_this_machine, refuse, sse_response},
     protocol::{Event, RunId, ThreadId},
-    run::DebugEvent,
+    run::{DebugEvent, StartError},
     store::now,
 };
 
@@ -49,10 +49,12 @@ pub(super) async fn follow_copilot_runs(
 ) -> ApiResult {
     let principal = caller.principal();
     if principal.is_none() && !is_from_this_machine(&request) {
-        return Err(ApiError::loopback_only("the events of all runs"));
+        return Err(ApiError::LoopbackOnly("the events of all runs"));
     }
     let permit = app.take_stream(principal.as_ref())?;
-    let Some(mut events) = app.runs().debug_events(principal.as_ref()) else { return Err(ApiError::shutting_down()) };
+    let Some(mut events) = app.runs().debug_events(principal.as_ref()) else {
+        return Err(StartError::ShuttingDown.into());
+    };
     let frames = stream! {
         let _permit = permit;
         while let Some(event) = events.next().await {

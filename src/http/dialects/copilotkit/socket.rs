@@ -105,15 +105,14 @@ async fn open_socket(
     Query(query): Query<SocketQuery>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> ApiResult {
-    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?.clone();
-    let principal = match app.credential() != Credential::None {
-        true => {
-            let principal = tokens.check(&query.join_token, Instant::now());
-            Some(principal.ok_or_else(ApiError::invalid_join_token)?)
-        }
-        false => None,
+    let threads = app.threads().ok_or(ApiError::NoStoredThreads)?.clone();
+    let principal = if app.credential() != Credential::None {
+        let principal = tokens.check(&query.join_token, Instant::now());
+        Some(principal.ok_or(ApiError::InvalidJoinToken)?)
+    } else {
+        None
     };
-    let upgrade = upgrade.map_err(|_| ApiError::no_websocket())?;
+    let upgrade = upgrade.map_err(|_| ApiError::NoWebsocket)?;
     let permit = app.take_stream(principal.as_ref())?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(move |socket| async move {

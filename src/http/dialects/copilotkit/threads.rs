@@ -147,7 +147,7 @@ pub(super) async fn archive_copilot_thread(Path(id): Path<ThreadId>, own: OwnThr
 async fn edit_thread(own: &OwnThreads, id: &ThreadId, edit: ThreadEdit) -> ApiResult<Json<ThreadRecord>> {
     let edited = own.threads.edit(own.owner(), id, edit).await;
     let thread = edited.map_err(|error| match error {
-        ThreadError::TitleTooLong => ApiError::from(error).at("name"),
+        ThreadError::TitleTooLong => ApiError::InvalidInput { path: "name".to_owned(), message: error.to_string() },
         error => error.into(),
     })?;
     Ok(Json(ThreadRecord::of(thread, None)))

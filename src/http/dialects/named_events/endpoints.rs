@@ -85,7 +85,7 @@ async fn run_named_events(
 }
 
 async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
-    let threads = app.threads().ok_or_else(ApiError::internal)?;
+    let threads = app.threads().ok_or(ApiError::Internal)?;
     let agent = find_agent(app, agent)?;
     // The values of such a request are not told apart: all count as open.
     let (read, request) =

@@ -146,7 +146,7 @@ pub(crate) async fn join_agent(
 }
 
 async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap) -> ApiResult {
-    let threads = app.threads().ok_or_else(ApiError::no_stored_threads)?;
+    let threads = app.threads().ok_or(ApiError::NoStoredThreads)?;
     let principal = caller.principal();
     let Some(run) = &query.run_id else { return hydrate(app, threads, principal.as_ref(), query).await };
     // The header wins: a reconnecting client adds it to the offset that it began with.
@@ -164,9 +164,10 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
 
 async fn hydrate(app: &App, threads: &Threads, owner: Option<&Principal>, query: JoinQuery) -> ApiResult {
     let expected = "the id of a thread, or `runId` of a run; POST starts a run";
-    let id = query.thread_id.ok_or_else(|| ApiError::invalid_parameter("threadId", expected))?;
+    let id = query.thread_id.ok_or(ApiError::InvalidParameter { name: "threadId", expected })?;
     let before = query.before.map(|before| before.parse()).transpose();
-    let before = before.map_err(|_| ApiError::invalid_parameter("before", "the `cursor` of another page"))?;
+    let before =
+        before.map_err(|_| ApiError::InvalidParameter { name: "before", expected: "the `cursor` of another page" })?;
     let limit = match query.limit.as_deref() {
         None if before.is_none() => ALL_MESSAGES,
         limit => page_size(limit)?,

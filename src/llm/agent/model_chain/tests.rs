@@ -34,7 +34,7 @@ impl Model for FailingModel {
 
 #[test]
 fn the_next_model_answers_if_one_is_unavailable() {
-    for code in UNAVAILABLE {
+    for code in UNAVAILABLE.map(RunErrorCode::as_str) {
         let (first, second) = (Scripted::new([]), Scripted::new([done([text(0, "Hello!")])]));
         let early = vec![ModelEvent::Skipped(SkippedAttachment::default()), ModelEvent::Usage(TokenUsage::default())];
         let agent = LlmAgent::new(FailingModel(code, early))

@@ -171,9 +171,10 @@ impl ClaudeMessages {
 /// Returns the thinking block that the API sent. It refuses reasoning without a signature of its own.
 pub(super) fn thinking_block(block: &ModelReasoning) -> Option<Value> {
     let artefact = own_artefact(block).filter(|artefact| server_blocks::from_artefact(artefact).is_none())?;
-    Some(match block.redacted {
-        true => json!({"type": "redacted_thinking", "data": artefact}),
-        false => json!({"type": "thinking", "thinking": block.text, "signature": artefact}),
+    Some(if block.redacted {
+        json!({"type": "redacted_thinking", "data": artefact})
+    } else {
+        json!({"type": "thinking", "thinking": block.text, "signature": artefact})
     })
 }
 

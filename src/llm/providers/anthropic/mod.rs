@@ -113,9 +113,10 @@ impl Model for Anthropic {
             request::body(&self.options, &request, self.is_official);
         sent.headers = self.beta_header(&betas);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
-        match has_server_tools {
-            true => paused::stream(self.transport.clone(), model, sent, request.trace),
-            false => self.transport.stream(&sent, request.trace, move || MessageDecoder::new(&model)),
+        if has_server_tools {
+            paused::stream(self.transport.clone(), model, sent, request.trace)
+        } else {
+            self.transport.stream(&sent, request.trace, move || MessageDecoder::new(&model))
         }
     }
 

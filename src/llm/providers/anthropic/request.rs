@@ -187,9 +187,10 @@ impl CallChoice {
         }
         let is_forced = wanted["type"] == "any" || wanted["type"] == "tool";
         let can_force = rules.is_none_or(|rules| rules.forced_tools);
-        let (mut member, instruction) = match is_forced && !can_force {
-            true => (json!({"type": "auto"}), forced_call_in_words(&request.tool_choice)),
-            false => (wanted, None),
+        let (mut member, instruction) = if is_forced && !can_force {
+            (json!({"type": "auto"}), forced_call_in_words(&request.tool_choice))
+        } else {
+            (wanted, None)
         };
         if options.parallel_tool_calls == Some(false) && member["type"] != "none" {
             member["disable_parallel_tool_use"] = true.into();

@@ -15,9 +15,10 @@ pub(super) fn warnings(options: &ModelOptions) -> Vec<String> {
     if let Some(effort) =
         options.reasoning_effort.as_deref().filter(|effort| rules.efforts.iter().all(|own| own != effort))
     {
-        let refused = match rules.efforts.is_empty() {
-            true => "takes no effort".to_owned(),
-            false => format!("takes the efforts {}, not {effort}", rules.efforts.join(", ")),
+        let refused = if rules.efforts.is_empty() {
+            "takes no effort".to_owned()
+        } else {
+            format!("takes the efforts {}, not {effort}", rules.efforts.join(", "))
         };
         warnings.add("reasoning_effort", &refused, "it is not sent");
     }

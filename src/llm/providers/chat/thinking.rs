@@ -49,9 +49,10 @@ pub(super) fn members(
     match profile.thinking_member {
         ThinkingMember::None => {}
         ThinkingMember::ReasoningEffort => {
-            let effort = match profile.has_openai_models {
-                true => openai_effort(rules, options, requested),
-                false => switched_effort(wanted, options, profile, model),
+            let effort = if profile.has_openai_models {
+                openai_effort(rules, options, requested)
+            } else {
+                switched_effort(wanted, options, profile, model)
             };
             members.set("reasoning_effort", effort);
         }
@@ -89,12 +90,11 @@ fn switched_effort<'o>(
     model: &str,
 ) -> Option<&'o str> {
     let efforts = profile.switch_efforts_of(model);
-    match wanted.is_on? {
-        true => wanted.effort.or(efforts.and_then(|efforts| efforts.on.as_deref())),
-        false => {
-            let off = efforts.and_then(|efforts| efforts.off.as_deref());
-            off.or(options.reasoning_effort.as_deref().filter(|it| *it == "none"))
-        }
+    if wanted.is_on? {
+        wanted.effort.or(efforts.and_then(|efforts| efforts.on.as_deref()))
+    } else {
+        let off = efforts.and_then(|efforts| efforts.off.as_deref());
+        off.or(options.reasoning_effort.as_deref().filter(|it| *it == "none"))
     }
 }
 

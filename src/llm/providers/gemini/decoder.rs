@@ -144,10 +144,7 @@ impl GeminiDecoder {
     fn close(&mut self, output: &mut AnswerEvents) {
         let Some(open) = self.open.take() else { return };
         let artefact = open.signatures.artefact(open.is_thought);
-        match open.is_thought {
-            true => output.end(open.block, artefact),
-            false => self.ended_text = Some((open.block, artefact)),
-        }
+        if open.is_thought { output.end(open.block, artefact) } else { self.ended_text = Some((open.block, artefact)) }
     }
 
     fn end_text(&mut self, output: &mut AnswerEvents) {

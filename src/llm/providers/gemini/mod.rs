@@ -50,9 +50,10 @@ impl Gemini {
         options.refuse(LACKING)?;
         let mut url = options.connection.url(BASE_URL)?;
         let path = url.path().trim_end_matches('/').trim_end_matches("/models").to_owned();
-        match path.split('/').any(is_version) {
-            true => url.set_path(&path),
-            false => url.set_path(&format!("{path}/{DEFAULT_VERSION}")),
+        if path.split('/').any(is_version) {
+            url.set_path(&path)
+        } else {
+            url.set_path(&format!("{path}/{DEFAULT_VERSION}"))
         }
         let mut headers = HeaderMap::new();
         if let Some(value) = options.connection.key_header("")? {

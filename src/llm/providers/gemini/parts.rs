@@ -112,9 +112,10 @@ fn part_of(part: &ContentPart, rules: &GeminiRules) -> Result<Option<Value>, Str
 
 fn inline(data: &str, mime_type: &str, types: &str) -> Result<Value, String> {
     let mime_type = image_type(mime_type);
-    match is_in(types, &mime_type) {
-        true => Ok(json!({"inlineData": {"mimeType": mime_type, "data": data}})),
-        false => Err(format!("this model takes no {mime_type}")),
+    if is_in(types, &mime_type) {
+        Ok(json!({"inlineData": {"mimeType": mime_type, "data": data}}))
+    } else {
+        Err(format!("this model takes no {mime_type}"))
     }
 }
 
@@ -132,10 +133,7 @@ fn by_url(part: &ContentPart, url: &str, mime_type: Option<&str>, rules: &Gemini
     if is_video || matches!(part, ContentPart::Audio(_)) {
         return Err("this model takes audio and video only in the message itself".to_owned());
     }
-    match rules.files_by_url {
-        true => Ok(file(url, mime_type)),
-        false => Err("this model takes no files at a URL".to_owned()),
-    }
+    if rules.files_by_url { Ok(file(url, mime_type)) } else { Err("this model takes no files at a URL".to_owned()) }
 }
 
 fn file(uri: &str, mime_type: Option<&str>) -> Value {

@@ -209,9 +209,10 @@ fn model_parts(blocks: &[Block]) -> Vec<Value> {
         match block {
             Block::Reasoning(block) => {
                 let artefact = block.artefact.as_deref().unwrap_or_default();
-                match is_of_text(artefact) {
-                    true => parts.extend(text_parts("", Some(artefact))),
-                    false => parts.extend(thought_parts(&block.text, artefact)),
+                if is_of_text(artefact) {
+                    parts.extend(text_parts("", Some(artefact)))
+                } else {
+                    parts.extend(thought_parts(&block.text, artefact))
                 }
             }
             Block::Text(answer) => {

@@ -111,9 +111,10 @@ async fn ask_approval(schema: &JsonObject, console: &mut Console) -> Result<Valu
         match (read_yes_or_no(line.trim()), line.trim()) {
             (Some(true), _) => break ApprovalDecision::Approved { edited_args: None },
             (Some(false), _) => {
-                let reason = match allows_reason(schema) {
-                    true => ask_line("Reason (Enter for none): ", console).await?,
-                    false => String::new(),
+                let reason = if allows_reason(schema) {
+                    ask_line("Reason (Enter for none): ", console).await?
+                } else {
+                    String::new()
                 };
                 break ApprovalDecision::Declined { reason: Some(reason).filter(|reason| !reason.trim().is_empty()) };
             }

@@ -81,10 +81,7 @@ impl<'a> Session<'a> {
 
     /// Chats until the input ends. Returns whether all runs of a pipe succeeded; `true` in a terminal.
     pub(super) async fn run(mut self) -> Result<bool, Box<dyn Error>> {
-        match self.console.is_interactive {
-            true => self.chat().await.map(|()| true),
-            false => self.answer_lines().await,
-        }
+        if self.console.is_interactive { self.chat().await.map(|()| true) } else { self.answer_lines().await }
     }
 
     /// Answers each line of a pipe. An interrupt ends the chat: a pipe has no person who could answer it.

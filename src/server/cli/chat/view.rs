@@ -119,9 +119,10 @@ impl View {
             if !text.has_ended {
                 break;
             }
-            match text.is_answer {
-                true => console.end_answer()?,
-                false => console.end_note(),
+            if text.is_answer {
+                console.end_answer()?
+            } else {
+                console.end_note()
             }
             self.texts.pop_front();
         }

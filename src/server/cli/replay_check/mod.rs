@@ -72,8 +72,7 @@ fn test(
 ) -> Result<TestOutcome, String> {
     let request = &recording.head.request;
     let recorded = steps(&recording.events, request);
-    let live = steps(&played.events, &played.request);
-    let live: Vec<_> = live.into_iter().map(|step| ids.to_recorded(step)).collect();
+    let live: Vec<_> = steps(&played.events, &played.request).into_iter().map(|step| ids.to_recorded(step)).collect();
     let known = known_in(request);
     ids.pair(&known, &recorded, &live);
     let (recorded, live) = (numbered(recorded, &known), numbered(live, &known));

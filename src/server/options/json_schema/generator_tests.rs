@@ -4,6 +4,7 @@
 
 use std::{borrow::Cow, fs};
 
+use indexmap::IndexSet;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -203,8 +204,8 @@ fn add_rules(schema: &mut Value) {
 
 /// Returns the options that agents of a kind or with a provider need, and those that they do not have.
 fn rules_of_agents(all: &[String]) -> Value {
-    let rule = |option: &str, name: &str, required: &[&str], known: Vec<&str>| {
-        let others = all.iter().filter(|option| !known.contains(&option.as_str()));
+    let rule = |option: &str, name: &str, required: &[&str], known: IndexSet<&str>| {
+        let others = all.iter().filter(|option| !known.contains(option.as_str()));
         let others: Map<_, _> = others.map(|name| (name.clone(), json!(false))).collect();
         json!({
             "if": { "properties": { option: { "const": name } }, "required": [option] },
@@ -219,11 +220,11 @@ fn rules_of_agents(all: &[String]) -> Value {
             KindName::Remote => &["url"],
             KindName::Replay => &["dir"],
         };
-        rule("kind", name, required, options_of(kind, None).concat())
+        rule("kind", name, required, options_of(kind, None))
     });
     let providers = named_values().map(|(name, provider)| {
         let required: &[&str] = if provider == ProviderName::Replay { &["dir"] } else { &[] };
-        rule("provider", name, required, options_of(KindName::Llm, Some(provider)).concat())
+        rule("provider", name, required, options_of(KindName::Llm, Some(provider)))
     });
     kinds.chain(providers).collect()
 }

@@ -61,9 +61,10 @@ impl OpenFiles {
         let Ok(file) = fs::metadata(descriptor) else { return };
         let is_unlinked = file.is_file() && file.nlink() == 0 && Some(file.dev()) != memory_file_device();
         if (is_unlinked || file.file_type().is_socket()) && seen.insert((file.dev(), file.ino())) {
-            match is_unlinked {
-                true => self.unlinked = self.unlinked.saturating_add(file.blocks().saturating_mul(512)),
-                false => self.sockets += 1,
+            if is_unlinked {
+                self.unlinked = self.unlinked.saturating_add(file.blocks().saturating_mul(512))
+            } else {
+                self.sockets += 1
             }
         }
     }

@@ -16,13 +16,16 @@ use tokio::{
 };
 
 use super::{
-    AuthError, JwtAlgorithm, TokenError,
+    algorithm::JwtAlgorithm,
     key::{NamedKey, VerifyingKey},
 };
-use crate::upstream::{
-    ClientError, ClientOptions,
-    body::{BodyReadError, read_whole},
-    client, direct_client,
+use crate::{
+    auth::error::{AuthError, TokenError},
+    upstream::{
+        ClientError, ClientOptions,
+        body::{BodyReadError, read_whole},
+        client, direct_client,
+    },
 };
 
 const MAX_SET_BYTES: usize = 1024 * 1024;

@@ -7,7 +7,8 @@ use jsonwebtoken::{Algorithm, DecodingKey, errors::ErrorKind};
 use serde::Deserialize;
 use spki::{Document, ObjectIdentifier, SubjectPublicKeyInfoRef};
 
-use super::{JwtAlgorithm, KeyError};
+use super::algorithm::JwtAlgorithm;
+use crate::auth::KeyError;
 
 /// The shortest secret, in bytes: the output size of SHA-256 (RFC 7518, section 3.2).
 const MIN_SECRET_BYTES: usize = 32;

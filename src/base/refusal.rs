@@ -1,0 +1,107 @@
+//! The codes of refused requests. A code stands on the variant of the error that has it, with its HTTP status and with what a
+//! request does that can be refused so: [`refusals`] makes of both what responses, `/openapi.json` and tests need.
+
+use http::StatusCode;
+
+/// The code of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ErrorCode {
+    pub(crate) status: StatusCode,
+    /// The code, as clients see it.
+    pub(crate) name: &'static str,
+    pub(crate) groups: &'static [RefusalGroup],
+}
+
+/// What a request does that can be refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RefusalGroup {
+    /// The middleware of all routes.
+    Every,
+    /// The middleware of servers without authentication.
+    WithoutAuthentication,
+    Authentication,
+    /// A request with a body to a route that needs a credential.
+    MediaType,
+    Url,
+    Parameter,
+    /// Reading a body and its JSON.
+    Body,
+    /// Messages of a thread as an answer.
+    ResponseMemory,
+    Agent,
+    Stateless,
+    Store,
+    /// The limits of runs, which copies of threads have as well.
+    Limits,
+    /// The start of a run.
+    Start,
+    Thread,
+    Run,
+    Message,
+    /// Following a detached run.
+    Follow,
+    Running,
+    Edit,
+    /// A thread that begins as a copy.
+    Copy,
+    Loopback,
+    Shutdown,
+    /// One more stream without an end.
+    Streams,
+    Socket,
+    /// One more follower of a run.
+    Followers,
+    /// A request in an envelope to no route.
+    Envelope,
+}
+
+/// Declares an error. Each variant has `#[error(…)]` for its text, and then `#[refusal(STATUS, "code", Group, …)]`, or
+/// `#[refusal(Type)]` if it has the codes of the error in it.
+macro_rules! refusals {
+    (
+        $(#[$outer:meta])*
+        $vis:vis enum $name:ident {$(
+            $(#[doc = $doc:literal])*
+            #[error($($text:tt)*)]
+            #[refusal($($code:tt)*)]
+            $variant:ident $(($($tuple:tt)*))? $({$($fields:tt)*})?
+        ),* $(,)?}
+    ) => {
+        $(#[$outer])*
+        $vis enum $name {$(
+            $(#[doc = $doc])*
+            #[error($($text)*)]
+            $variant $(($($tuple)*))? $({$($fields)*})?,
+        )*}
+
+        impl $name {
+            /// Returns the code of the refusal, with its status.
+            pub(crate) fn refusal_code(&self) -> $crate::base::refusal::ErrorCode {
+                match self {$(
+                    $crate::base::refusal::refusals!(@pattern inner $variant $($code)*) =>
+                        $crate::base::refusal::refusals!(@code inner $($code)*),
+                )*}
+            }
+
+            /// Returns the codes of all variants.
+            pub(crate) fn refusal_codes() -> Vec<$crate::base::refusal::ErrorCode> {
+                let codes: [Vec<_>; _] = [$($crate::base::refusal::refusals!(@codes $($code)*)),*];
+                codes.concat()
+            }
+        }
+    };
+    (@pattern $inner:ident $variant:ident $type:ident) => { Self::$variant($inner) };
+    (@pattern $inner:ident $variant:ident $($code:tt)*) => { Self::$variant { .. } };
+    (@code $inner:ident $type:ident) => { $inner.refusal_code() };
+    (@code $inner:ident $status:ident, $code:literal, $($group:ident),+) => {
+        $crate::base::refusal::ErrorCode {
+            status: http::StatusCode::$status,
+            name: $code,
+            groups: &[$($crate::base::refusal::RefusalGroup::$group),+],
+        }
+    };
+    (@codes $type:ident) => { $type::refusal_codes() };
+    (@codes $($code:tt)*) => { vec![$crate::base::refusal::refusals!(@code inner $($code)*)] };
+}
+
+pub(crate) use refusals;
