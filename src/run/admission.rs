@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{
     conversation::{
         branch::LoadedThread,
-        plan::{ClientInput, Plan, PlanError, name_messages},
+        plan::{ClientInput, Plan, name_messages},
         resume::ResumeDecision,
         title::title_of,
     },
@@ -175,13 +175,9 @@ impl Admission {
         loop {
             let Self { threads, key, request, anonymous, loaded, .. } = &*self;
             let client = ClientInput { input: &request.input, anonymous, is_reply: request.is_reply };
-            let plan = match Plan::make(&threads.store, key, loaded.as_ref(), client).await {
-                Ok(plan) => plan,
-                Err(PlanError::Store(error)) => return Err(error.into()),
-                Err(PlanError::Changed) => {
-                    self.load().await?;
-                    continue;
-                }
+            let Some(plan) = Plan::make(&threads.store, key, loaded.as_ref(), client).await? else {
+                self.load().await?;
+                continue;
             };
             let stored = request.permit.detached.is_some().then(|| stored_request(request, &plan));
             match self.begin_with(&plan, stored.as_deref()).await? {

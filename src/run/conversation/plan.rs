@@ -67,17 +67,6 @@ pub(crate) struct Plan {
     pub(crate) resume: ResumeDecision,
 }
 
-pub(crate) enum PlanError {
-    Changed,
-    Store(StoreError),
-}
-
-impl From<StoreError> for PlanError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
 impl Plan {
     /// Returns whether the client shows no state, but the run starts from one.
     pub(crate) fn lacks_state(&self, input: &RunAgentInput) -> bool {
@@ -139,35 +128,37 @@ impl Plan {
         self.branch.as_ref().or(loaded.map(|loaded| &loaded.branch))
     }
 
-    /// Plans the run on the thread as it was loaded; `None` is a new thread.
+    /// Plans the run on the thread as it was loaded; `None` is a new thread. Returns `None` if the thread has changed since.
     pub(crate) async fn make(
         store: &MeasuredStore,
         key: &ThreadKey,
         loaded: Option<&LoadedThread>,
         client: ClientInput<'_>,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Option<Self>, StoreError> {
         let Some(loaded) = loaded else {
             let decision = decide_branch(&Branch::default(), client.list(&[]));
-            return Ok(Self::new(decision, StartingPoint::default(), client).await);
+            return Ok(Some(Self::new(decision, StartingPoint::default(), client).await));
         };
         let mut reader = PlanReader { store, key, loaded, nodes: None };
-        let before = reader.starting_point(client.input).await?;
+        let Some(before) = reader.starting_point(client.input).await? else { return Ok(None) };
         let stored = before.branch.as_ref().unwrap_or(&loaded.branch);
         let decision = decide_branch(stored, client.list(&before.open_interrupts));
         if decision.case != BranchCase::Branches {
-            return Ok(Self::new(decision, before, client).await);
+            return Ok(Some(Self::new(decision, before, client).await));
         }
         let rejoined = reader.rejoined(stored, &decision, &client.input.messages).await?;
+        let Some(rejoined) = rejoined else { return Ok(None) };
         let open_interrupts = reader.open_interrupts_after(stored, &decision, &rejoined).await?;
         let plan = Self::new(decision, StartingPoint { rejoined, open_interrupts, ..before }, client).await;
         if plan.resume != ResumeDecision::Repeated {
-            return Ok(plan);
+            return Ok(Some(plan));
         }
         // The replies are for interrupts of another branch than the one the client shows, so the head does not move.
         let decision =
             BranchDecision { case: BranchCase::Unseen, kept: loaded.branch.len(), updated: vec![], appended: vec![] };
-        Ok(Self::new(decision, StartingPoint::current(loaded), client).await)
+        Ok(Some(Self::new(decision, StartingPoint::current(loaded), client).await))
     }
+
     async fn new(decision: BranchDecision, before: StartingPoint, client: ClientInput<'_>) -> Self {
         let StartingPoint { branch, rejoined, state, open_interrupts } = before;
         let (number, stored_state) = state.unzip();
@@ -212,17 +203,21 @@ struct PlanReader<'a> {
 
 impl PlanReader<'_> {
     /// Returns the end of the run that the request names as its parent, or else the current state of the thread.
-    async fn starting_point(&mut self, input: &RunAgentInput) -> Result<StartingPoint, PlanError> {
+    async fn starting_point(&mut self, input: &RunAgentInput) -> Result<Option<StartingPoint>, StoreError> {
         let loaded = self.loaded;
-        let Some(parent) = &input.parent_run_id else { return Ok(StartingPoint::current(loaded)) };
-        let left = self.end_state(EndedRun::Id(parent)).await?;
-        let Some(EndState { head, state, interrupts, .. }) = left else { return Ok(StartingPoint::current(loaded)) };
-        let branch = if head == loaded.branch.head() {
-            None
-        } else {
-            Some(branch_of(self.nodes().await?, head).into_iter().collect())
+        let left = match &input.parent_run_id {
+            Some(parent) => self.end_state(EndedRun::Id(parent)).await?,
+            None => None,
         };
-        Ok(StartingPoint { branch, rejoined: Vec::new(), state, open_interrupts: interrupts })
+        let Some(EndState { head, state, interrupts, .. }) = left else {
+            return Ok(Some(StartingPoint::current(loaded)));
+        };
+        let mut start = StartingPoint { state, open_interrupts: interrupts, ..StartingPoint::default() };
+        if head != loaded.branch.head() {
+            let Some(nodes) = self.nodes().await? else { return Ok(None) };
+            start.branch = Some(branch_of(nodes, head).into_iter().collect());
+        }
+        Ok(Some(start))
     }
 
     async fn rejoined(
@@ -230,9 +225,9 @@ impl PlanReader<'_> {
         stored: &Branch,
         decision: &BranchDecision,
         client: &[Message],
-    ) -> Result<Vec<MessageNode>, PlanError> {
+    ) -> Result<Option<Vec<MessageNode>>, StoreError> {
         if decision.appended.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
         let parent = stored.number_before(decision.kept);
         let next = decision.appended.iter().map(|appended| match *appended {
@@ -240,7 +235,8 @@ impl PlanReader<'_> {
             AppendedMessage::Stored(position) => &stored.messages()[position],
         });
         let next: Vec<_> = next.collect();
-        Ok(find_existing_branch(self.nodes().await?, parent, &next).into_iter().cloned().collect())
+        let nodes = self.nodes().await?;
+        Ok(nodes.map(|nodes| find_existing_branch(nodes, parent, &next).into_iter().cloned().collect()))
     }
 
     /// Returns the open interrupts of the message where a new branch begins: those of the run that ended there.
@@ -267,14 +263,15 @@ impl PlanReader<'_> {
         self.store.call("end_state", |store| store.end_state(owner, thread, of)).await
     }
 
-    async fn nodes(&mut self) -> Result<&[MessageNode], PlanError> {
+    /// Returns the messages of all branches; `None` if the thread has changed.
+    async fn nodes(&mut self) -> Result<Option<&[MessageNode]>, StoreError> {
         if self.nodes.is_none() {
             let include = ThreadParts { messages: true, ..ThreadParts::default() };
             let view = self.store.call("thread", |store| store.thread(self.key, include)).await?;
             let ThreadVersion { number, version } = self.loaded.version;
             let view = view.filter(|view| (view.thread.number, view.thread.version) == (number, version));
-            self.nodes = Some(view.ok_or(PlanError::Changed)?.nodes);
+            self.nodes = view.map(|view| view.nodes);
         }
-        Ok(self.nodes.as_deref().unwrap_or_default())
+        Ok(self.nodes.as_deref())
     }
 }

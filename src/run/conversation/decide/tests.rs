@@ -41,7 +41,9 @@ fn stored(messages: &[Message]) -> Branch {
 }
 
 fn branch(messages: impl IntoIterator<Item = (Message, MessageOrigin)>) -> Branch {
-    (1..).zip(messages).map(|(number, (message, origin))| (message, number, origin)).collect()
+    let mut branch = Branch::default();
+    (1..).zip(messages).for_each(|(number, (message, origin))| branch.push(message, number, origin));
+    branch
 }
 
 fn two_turns() -> Branch {
