@@ -4,54 +4,54 @@
 //! and nowhere else. `UPDATE_DOCS=1 cargo test --lib own_names` writes the table of `docs/protocol.md`. Names that front ends
 //! already know, such as `mcp-apps`, are theirs and stand where they are used.
 
-/// Declares a constant for each name, from what carries the name, the name without its prefix, and its meaning.
+/// Declares a constant for each name, from its meaning, the name without its prefix, and what carries the name.
 macro_rules! own_names {
-    ($($(#[$meta:meta])* $constant:ident = $carrier:literal, $name:literal, $meaning:literal;)*) => {
+    ($($(#[doc = $meaning:literal])* $(#[cfg($when:meta)])? $constant:ident = $name:literal, $carrier:literal;)*) => {
         $(
-            $(#[$meta])*
-            #[doc = $meaning]
+            $(#[doc = $meaning])*
+            $(#[cfg($when)])?
             pub(crate) const $constant: &str = concat!("agui-server.", $name);
         )*
 
         /// The rows of the table in the documentation.
         #[cfg(test)]
-        const ROWS: &[[&str; 3]] = &[$([$constant, $carrier, $meaning]),*];
+        const ROWS: &[[&str; 3]] = &[$([$constant, $carrier, concat!($($meaning),*)]),*];
     };
 }
 
 own_names! {
-    TRUNCATED = "`CUSTOM`", "truncated",
-        "A model's [answer ended](#truncated-answers) before the model was done: `reason`, `messageId`, `step`.";
-    RESPONSE_REJECTED = "`CUSTOM`", "response_rejected",
-        "An answer does not fit `response_schema`, and the model is asked again: `messageId`, `problem`.";
-    ATTACHMENT_SKIPPED = "`CUSTOM`", "attachment_skipped",
-        "The model cannot read an [attachment](#citations-and-attachments): `kind`, `name`, `mimeType`, `reason`.";
-    RUN_CONTINUED = "`CUSTOM`", "run_continued",
-        "Another server [goes on with the run](#a-run-that-is-continued): `attempt`, `cause`.";
+    /// A model's [answer ended](#truncated-answers) before the model was done: `reason`, `messageId`, `step`.
+    TRUNCATED = "truncated", "`CUSTOM`";
+    /// An answer does not fit `response_schema`, and the model is asked again: `messageId`, `problem`.
+    RESPONSE_REJECTED = "response_rejected", "`CUSTOM`";
+    /// The model cannot read an [attachment](#citations-and-attachments): `kind`, `name`, `mimeType`, `reason`.
+    ATTACHMENT_SKIPPED = "attachment_skipped", "`CUSTOM`";
+    /// Another server [goes on with the run](#a-run-that-is-continued): `attempt`, `cause`.
+    RUN_CONTINUED = "run_continued", "`CUSTOM`";
+    /// Messages to send next, a list of texts. The [playground](playground.md) shows them as buttons.
     #[cfg(test)]
-    STARTERS = "`CUSTOM`", "starters",
-        "Messages to send next, a list of texts. The [playground](playground.md) shows them as buttons.";
+    STARTERS = "starters", "`CUSTOM`";
+    /// The demo script has carried out its plan: `steps`.
     #[cfg(test)]
-    PLAN_FINISHED = "`CUSTOM`", "plan_finished",
-        "The demo script has carried out its plan: `steps`.";
-    TOOL_PROGRESS = "activity", "tool_progress",
-        "The progress of a call: `toolCallId`, `toolName`, `message`, and `fraction`, from 0 to 1, if it is known.";
-    CONTEXT_SUMMARY = "activity", "context_summary",
-        "A summary that the model gets in the place of messages: `summary`, `firstMessageId`, `lastMessageId`, `digest`.";
-    CITATIONS = "metadata of a text", "citations",
-        "The sources of the text, a list in the provider's form.";
-    PROVIDER = "metadata of a reasoning or a text", "provider",
-        "The provider that issued the encrypted value.";
-    REDACTED = "metadata of a reasoning", "redacted",
-        "`true` if the provider hides the reasoning.";
-    FAILED = "metadata of a tool's result", "failed",
-        "`true` if the call failed, or was declined.";
-    EDITED_ARGS = "metadata of a tool's result", "editedArgs",
-        "The arguments with which a person replaced the model's.";
-    STEPS = "metadata of an interrupt", "steps",
-        "The steps of a plan that a person reviews.";
-    MCP_SERVER = "metadata of an interrupt", "mcpServer",
-        "The MCP server that asks the person, by its name in the configuration.";
+    PLAN_FINISHED = "plan_finished", "`CUSTOM`";
+    /// The progress of a call: `toolCallId`, `toolName`, `message`, and `fraction`, from 0 to 1, if it is known.
+    TOOL_PROGRESS = "tool_progress", "activity";
+    /// A summary that the model gets in the place of messages: `summary`, `firstMessageId`, `lastMessageId`, `digest`.
+    CONTEXT_SUMMARY = "context_summary", "activity";
+    /// The sources of the text, a list in the provider's form.
+    CITATIONS = "citations", "metadata of a text";
+    /// The provider that issued the encrypted value.
+    PROVIDER = "provider", "metadata of a reasoning or a text";
+    /// `true` if the provider hides the reasoning.
+    REDACTED = "redacted", "metadata of a reasoning";
+    /// `true` if the call failed, or was declined.
+    FAILED = "failed", "metadata of a tool's result";
+    /// The arguments with which a person replaced the model's.
+    EDITED_ARGS = "editedArgs", "metadata of a tool's result";
+    /// The steps of a plan that a person reviews.
+    STEPS = "steps", "metadata of an interrupt";
+    /// The MCP server that asks the person, by its name in the configuration.
+    MCP_SERVER = "mcpServer", "metadata of an interrupt";
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_documented_table_is_that_of_the_code() {
-        let rows = ROWS.iter().map(|[name, carrier, meaning]| format!("| `{name}` | {carrier} | {meaning} |\n"));
+        let rows = ROWS.iter().map(|[name, carrier, meaning]| format!("| `{name}` | {carrier} |{meaning} |\n"));
         let table: String = rows.collect();
         let document = fs::read_to_string(DOCUMENT).unwrap();
         let (before, rest) = document.split_once(HEAD).unwrap();
