@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::is_absent;
+use super::wire_struct::wire_struct;
 
 /// The content of a user message, a tool message or a `TOOL_CALL_RESULT`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -80,7 +80,7 @@ pub enum ContentPart {
 impl ContentPart {
     /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextPart { text: text.into(), id: None, metadata: None })
+        Self::Text(TextPart::new(text))
     }
 
     /// Creates an image part.
@@ -89,35 +89,38 @@ impl ContentPart {
     }
 }
 
-/// A text part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct TextPart {
-    /// Identifies the part within its message. Reserved by the protocol; not used yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// The text.
-    pub text: String,
-    /// Further data, such as the title of a search result.
-    #[serde(default, skip_serializing_if = "is_absent")]
-    pub metadata: Option<Value>,
+wire_struct! {
+    decoded
+    /// A text part.
+    TextPart {
+        /// The text.
+        text: String,
+    } open {
+        /// Further data, such as the title of a search result.
+        metadata,
+    } optional {
+        /// Identifies the part within its message. Reserved by the protocol; not used yet.
+        id: String,
+    }
 }
 
-/// An image, audio, video or document part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct MediaPart {
-    /// Identifies the part within its message. Reserved by the protocol; not used yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// The location of the bytes.
-    pub source: PartSource,
-    /// Further data, such as a file name.
-    #[serde(default, skip_serializing_if = "is_absent")]
-    pub metadata: Option<Value>,
+wire_struct! {
+    /// An image, audio, video or document part.
+    MediaPart {
+        /// The location of the bytes.
+        source: PartSource,
+    } open {
+        /// Further data, such as a file name.
+        metadata,
+    } optional {
+        /// Identifies the part within its message. Reserved by the protocol; not used yet.
+        id: String,
+    }
 }
 
 impl From<PartSource> for MediaPart {
     fn from(source: PartSource) -> Self {
-        Self { id: None, source, metadata: None }
+        Self::new(source)
     }
 }
 

@@ -1,55 +1,49 @@
 //! The request to run an agent, with the tools and the context that the application provides.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
 
-use super::{JsonObject, Message, Messages, Metadata, ResumeEntry, RunId, ThreadId, is_absent};
+use super::{JsonObject, Message, Messages, Metadata, ResumeEntry, RunId, ThreadId, wire_struct::wire_struct};
 
 /// The member of `forwardedProps` that turns thinking on or off for one run.
 pub(crate) const DEEP_THINKING: &str = "enableDeepThinking";
 
-/// A request to run an agent. Read it from untrusted bytes with [`decode`](super::decode::decode).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(description = "A request to run an agent.")]
-pub struct RunAgentInput {
-    /// The conversation that the run belongs to.
-    pub thread_id: ThreadId,
-    /// Identifies the run.
-    pub run_id: RunId,
-    /// The protocol version of the client; absent from clients older than the field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub protocol_version: Option<String>,
-    /// The run that this one continues or was spawned by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parent_run_id: Option<RunId>,
-    /// The state that the run starts from, any JSON.
-    #[serde(default, skip_serializing_if = "is_absent")]
-    pub state: Option<Value>,
-    /// The conversation so far, in order.
-    #[schema(value_type = Vec<Message>)]
-    pub messages: Messages,
-    /// Tools that the application itself executes when an agent calls them.
-    #[serde(default)]
-    pub tools: Vec<ToolDefinition>,
-    /// Information for the model beside the conversation.
-    #[serde(default)]
-    pub context: Vec<Context>,
-    /// Data that the application passes to the agent, any JSON.
-    #[serde(default, skip_serializing_if = "is_absent")]
-    pub forwarded_props: Option<Value>,
-    /// Replies to the interrupts that ended the previous run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub resume: Vec<ResumeEntry>,
+wire_struct! {
+    decoded
+    /// A request to run an agent. Read it from untrusted bytes with [`decode`](super::decode::decode).
+    #[derive(Default)]
+    #[schema(description = "A request to run an agent.")]
+    RunAgentInput {
+        /// The conversation that the run belongs to.
+        thread_id: ThreadId,
+        /// Identifies the run.
+        run_id: RunId,
+        /// The conversation so far, in order.
+        #[schema(value_type = Vec<Message>)]
+        messages: Messages,
+    } open {
+        /// The state that the run starts from, any JSON.
+        state,
+        /// Data that the application passes to the agent, any JSON.
+        forwarded_props,
+    } optional {
+        /// The protocol version of the client; absent from clients older than the field.
+        protocol_version: String,
+        /// The run that this one continues or was spawned by.
+        parent_run_id: RunId,
+    } defaulted {
+        /// Tools that the application itself executes when an agent calls them.
+        #[serde(default)]
+        tools: Vec<ToolDefinition>,
+        /// Information for the model beside the conversation.
+        #[serde(default)]
+        context: Vec<Context>,
+        /// Replies to the interrupts that ended the previous run.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        resume: Vec<ResumeEntry>,
+    }
 }
 
 impl RunAgentInput {
-    /// Creates an input with identifiers and messages alone.
-    pub fn new(thread_id: impl Into<ThreadId>, run_id: impl Into<RunId>, messages: impl Into<Messages>) -> Self {
-        Self { thread_id: thread_id.into(), run_id: run_id.into(), messages: messages.into(), ..Self::default() }
-    }
-
     /// Returns the state that the run starts from, by default the empty object.
     pub fn state_or_empty(&self) -> Value {
         self.state.clone().unwrap_or_else(|| Value::Object(JsonObject::new()))
@@ -79,27 +73,32 @@ impl RunAgentInput {
     }
 }
 
-/// A tool that an agent may call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[schema(as = Tool)]
-pub struct ToolDefinition {
-    /// The name in calls.
-    pub name: String,
-    /// Tells the model when to use the tool.
-    pub description: String,
-    /// JSON Schema of the arguments; absent for a tool without arguments.
-    #[serde(default, skip_serializing_if = "is_absent")]
-    pub parameters: Option<Value>,
-    /// Further data, open by key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
+wire_struct! {
+    decoded
+    /// A tool that an agent may call.
+    #[schema(as = Tool)]
+    ToolDefinition {
+        /// The name in calls.
+        name: String,
+        /// Tells the model when to use the tool.
+        description: String,
+    } open {
+        /// JSON Schema of the arguments; absent for a tool without arguments.
+        parameters,
+    } optional {
+        /// Further data, open by key.
+        metadata: Metadata,
+    }
 }
 
-/// One piece of information for the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Context {
-    /// Describes the value.
-    pub description: String,
-    /// The information itself.
-    pub value: String,
+wire_struct! {
+    decoded
+    /// One piece of information for the model.
+    #[derive(Eq)]
+    Context {
+        /// Describes the value.
+        description: String,
+        /// The information itself.
+        value: String,
+    }
 }

@@ -1,10 +1,9 @@
 //! Interrupts, which end a run until somebody replies, and the replies in the next run.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, is_absent, wire_struct::wire_struct};
+use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, wire_struct::wire_struct};
 
 wire_struct! {
     own_new
@@ -39,20 +38,21 @@ impl Interrupt {
     }
 }
 
-/// The reply to one interrupt, in the input of the next run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ResumeEntry {
-    /// The interrupt.
-    pub interrupt_id: InterruptId,
-    /// Replied to or abandoned.
-    pub status: ResumeStatus,
-    /// The reply, any JSON.
-    #[serde(default, skip_serializing_if = "is_absent")]
-    pub payload: Option<Value>,
-    /// Further data, open by key.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Metadata>,
+wire_struct! {
+    decoded
+    /// The reply to one interrupt, in the input of the next run.
+    ResumeEntry {
+        /// The interrupt.
+        interrupt_id: InterruptId,
+        /// Replied to or abandoned.
+        status: ResumeStatus,
+    } open {
+        /// The reply, any JSON.
+        payload,
+    } optional {
+        /// Further data, open by key.
+        metadata: Metadata,
+    }
 }
 
 /// The way in which an interrupt ended.

@@ -173,6 +173,7 @@ impl Message {
 macro_rules! message {
     (@define [$($encrypted:tt)*] $(#[$meta:meta])* $name:ident { $($required:tt)* } $(optional { $($optional:tt)* })?) => {
         wire_struct! {
+            decoded
             $(#[$meta])*
             $name {
                 /// Unique within the thread.
@@ -285,7 +286,7 @@ message! {
 }
 
 wire_struct! {
-    own_new
+    decoded own_new
     /// A tool call in an assistant message.
     ToolCall {
         /// The answering tool message refers to it.
@@ -308,8 +309,7 @@ wire_struct! {
 impl ToolCall {
     /// Creates a function call. `arguments` is JSON text as the model wrote it.
     pub fn new(id: impl Into<ToolCallId>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        let function = FunctionCall { name: name.into(), arguments: arguments.into() };
-        Self::bare(id, ToolCallKind::Function, function)
+        Self::bare(id, ToolCallKind::Function, FunctionCall::new(name, arguments))
     }
 }
 
@@ -322,11 +322,14 @@ pub enum ToolCallKind {
     Function,
 }
 
-/// The name and the arguments of a tool call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct FunctionCall {
-    /// The name of the tool.
-    pub name: String,
-    /// The arguments as JSON text, as the model wrote it. It may be invalid JSON.
-    pub arguments: String,
+wire_struct! {
+    decoded
+    /// The name and the arguments of a tool call.
+    #[derive(Eq)]
+    FunctionCall {
+        /// The name of the tool.
+        name: String,
+        /// The arguments as JSON text, as the model wrote it. It may be invalid JSON.
+        arguments: String,
+    }
 }

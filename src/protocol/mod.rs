@@ -17,6 +17,7 @@ pub(crate) mod message;
 mod messages;
 mod metadata;
 pub(crate) mod open_values;
+pub(crate) mod own_names;
 pub(crate) mod patch;
 pub(crate) mod recording;
 pub(crate) mod schema;

@@ -1,21 +1,30 @@
-//! The macro that defines a struct of the protocol, and its constructor.
+//! The macro that defines a struct of the protocol, its constructor, and its decoder.
 
-/// Defines a struct from its required members, its `optional` ones, which are left out of JSON when absent, and
-/// `defaulted` ones with attributes of their own. `new` takes the required members. A struct with its
-/// `own_new` writes that from `bare`, which is private; one that is `without_new` has no constructor.
+/// Defines a struct from its required members, `open` ones, which are any JSON and absent if `null`, `optional` ones,
+/// which are left out of JSON when absent, and `defaulted` ones with attributes of their own. `new` takes the required
+/// members. A struct with its `own_new` writes that from `bare`, which is private; one that is `without_new` has no
+/// constructor. A struct of the input is `decoded`: [`decode`](crate::protocol::decode) reads these members, and no list
+/// names them again.
 macro_rules! wire_struct {
-    (@define [$($constructor:tt)*] $(#[$meta:meta])* $name:ident {
+    (@define [$($constructor:tt)*] $decoder:tt $(#[$meta:meta])* $name:ident {
         $($(#[$required_meta:meta])* $required:ident: $required_type:ty,)*
-    } $(optional {
+    } $(open {
+        $($(#[$open_meta:meta])* $open:ident,)*
+    })? $(optional {
         $($(#[$optional_meta:meta])* $optional:ident: $optional_type:ty,)*
     })? $(defaulted {
         $($(#[$defaulted_meta:meta])* $defaulted:ident: $defaulted_type:ty,)*
     })?) => {
-        $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
         #[serde(rename_all = "camelCase")]
+        $(#[$meta])*
         pub struct $name {
             $($(#[$required_meta])* pub $required: $required_type,)*
+            $($(
+                $(#[$open_meta])*
+                #[serde(default, skip_serializing_if = "crate::protocol::is_absent")]
+                pub $open: Option<serde_json::Value>,
+            )*)?
             $($(
                 $(#[$optional_meta])*
                 #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,8 +34,12 @@ macro_rules! wire_struct {
         }
 
         $crate::protocol::wire_struct::wire_struct!(
-            @construct [$($constructor)*] $name [$($required: $required_type,)*] [$($($optional,)*)? $($($defaulted,)*)?]
+            @construct [$($constructor)*] $name [$($required: $required_type,)*]
+            [$($($open,)*)? $($($optional,)*)? $($($defaulted,)*)?]
         );
+        $crate::protocol::wire_struct::wire_struct!(@decode $decoder $name {
+            $(required $required,)* $($(optional $open,)*)? $($(optional $optional,)*)? $($(defaulted $defaulted,)*)?
+        });
     };
     (@construct [] $($members:tt)*) => {};
     (@construct [$($constructor:tt)*] $name:ident [$($required:ident: $type:ty,)*] [$($other:ident,)*]) => {
@@ -36,17 +49,31 @@ macro_rules! wire_struct {
             }
         }
     };
-    (without_new $($definition:tt)*) => {
-        $crate::protocol::wire_struct::wire_struct!(@define [] $($definition)*);
+    (@decode [] $($members:tt)*) => {};
+    (@decode [decoded] $name:ident { $($members:tt)* }) => {
+        impl $crate::protocol::decode::object::WireObject for $name {
+            fn read<'de, A: serde::de::MapAccess<'de>>(
+                members: $crate::protocol::decode::object::Members<'_, 'de, A>,
+            ) -> Result<Self, A::Error> {
+                Ok($crate::protocol::decode::object::read_object!(members => $name { $($members)* }))
+            }
+        }
     };
-    (own_new $($definition:tt)*) => {
-        $crate::protocol::wire_struct::wire_struct!(@define [fn bare] $($definition)*);
+    (@constructor $decoder:tt without_new $($definition:tt)*) => {
+        $crate::protocol::wire_struct::wire_struct!(@define [] $decoder $($definition)*);
     };
-    ($($definition:tt)*) => {
+    (@constructor $decoder:tt own_new $($definition:tt)*) => {
+        $crate::protocol::wire_struct::wire_struct!(@define [fn bare] $decoder $($definition)*);
+    };
+    (@constructor $decoder:tt $($definition:tt)*) => {
         $crate::protocol::wire_struct::wire_struct!(@define [
             /// Creates it with its required members alone.
             pub fn new
-        ] $($definition)*);
+        ] $decoder $($definition)*);
     };
+    (decoded $($definition:tt)*) => {
+        $crate::protocol::wire_struct::wire_struct!(@constructor [decoded] $($definition)*);
+    };
+    ($($definition:tt)*) => { $crate::protocol::wire_struct::wire_struct!(@constructor [] $($definition)*); };
 }
 pub(super) use wire_struct;

@@ -26,6 +26,7 @@ use crate::{
     protocol::{
         Event, Message, MessageId,
         event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot, ToolCallResult},
+        own_names::RUN_CONTINUED,
     },
     store::{EventBatch, Lease, LostRun, RunRecord, StoreError, ThreadKey, Topic, now},
 };
@@ -33,8 +34,6 @@ use crate::{
 /// The time before a run goes on whose server was lost, for the first time, the second and so on: a run that kills its
 /// server must not walk through all servers at once.
 const BACKOFF: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(25)];
-/// The event that tells clients why messages are replaced.
-const RUN_CONTINUED: &str = "run_continued";
 
 const TAKEN_BACK: &str = "The server was lost before this call ran.";
 

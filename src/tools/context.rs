@@ -17,12 +17,14 @@ use super::{
 use crate::{
     agent::{Principal, RunContext},
     base::trace::TraceScope,
-    protocol::{Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId, event::ActivitySnapshot},
+    protocol::{
+        Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId, event::ActivitySnapshot,
+        own_names::TOOL_PROGRESS,
+    },
 };
 
 /// The bytes of an idempotency key before base64.
 const KEY_BYTES: usize = 24;
-const PROGRESS_ACTIVITY: &str = "tool_progress";
 
 /// The surroundings of one call of a tool. Cheap to clone.
 #[derive(Clone)]
@@ -182,8 +184,8 @@ impl ToolContext {
         std::mem::take(&mut self.0.after_result.lock())
     }
 
-    /// Reports progress as an activity of the type `tool_progress`, whose content is `toolCallId`, `toolName`,
-    /// `message` and, if given, `fraction`, from 0 to 1. Each report of a call replaces the one before, and lets the
+    /// Reports progress as an activity of the type `agui-server.tool_progress`, whose content is `toolCallId`,
+    /// `toolName`, `message` and, if given, `fraction`, from 0 to 1. Each report of a call replaces the one before, and lets the
     /// agent's time limit for a call begin again.
     ///
     /// # Errors
@@ -210,7 +212,7 @@ impl ToolContext {
             content.insert("fraction".to_owned(), fraction.clamp(0.0, 1.0).into());
         }
         let id = MessageId::from(format!("progress-{}", self.call_id()));
-        self.0.session.emit(ActivitySnapshot::new(id, PROGRESS_ACTIVITY, content).into())
+        self.0.session.emit(ActivitySnapshot::new(id, TOOL_PROGRESS, content).into())
     }
 
     /// Lets the agent's time limit for a call begin again.

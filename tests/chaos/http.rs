@@ -181,7 +181,7 @@ impl Event {
     }
 
     pub(crate) fn is_continuation(&self) -> bool {
-        self.value["name"] == "run_continued"
+        self.value["name"] == "agui-server.run_continued"
     }
 
     pub(crate) fn is_snapshot(&self) -> bool {

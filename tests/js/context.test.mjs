@@ -39,7 +39,7 @@ describe("a summary", () => {
     assert.equal(textOf(events), "I know the summary.");
     const [activity, ...more] = page.messages.filter(({ role }) => role === "activity");
     assert.deepEqual(more, []);
-    assert.equal(activity.activityType, "context_summary");
+    assert.equal(activity.activityType, "agui-server.context_summary");
     assert.equal(activity.content.summary, SUMMARY);
     assert.equal(activity.content.firstMessageId, page.messages[0].id);
     const stored = await page.requireStored();

@@ -76,7 +76,7 @@ describe("questions of a model", () => {
   ]) {
     test(`a plan is ${what}`, async () => {
       const { page, interrupt } = await asked("propose_plan", { steps: ["Search", "Report"] });
-      assert.deepEqual(interrupt.metadata.steps.map(({ description }) => description), ["Search", "Report"]);
+      assert.deepEqual(interrupt.metadata["agui-server.steps"].map(({ description }) => description), ["Search", "Report"]);
       assert.deepEqual(JSON.parse(await answered(page, answer)), expected);
     });
   }

@@ -136,7 +136,7 @@ const planned = (user, goal, titles, says) => {
         state(step("decide", 1, "done"), { op: "add", path: "/finished", value: true }),
         progress(2),
         { type: "STEP_FINISHED", stepName: "decide" },
-        { type: "CUSTOM", name: "agui-server.plan-finished", value: { steps: 2 } },
+        { type: "CUSTOM", name: "agui-server.plan_finished", value: { steps: 2 } },
         ...text("a", says),
       ],
       adds: [

@@ -242,7 +242,7 @@ async fn progress_is_shown_and_extends_the_time_limit_up_to_its_maximum() {
 
 fn activity(event: Event) -> Value {
     let Event::ActivitySnapshot(event) = event else { panic!("{event:?}") };
-    assert_eq!(event.activity_type, "tool_progress");
+    assert_eq!(event.activity_type, "agui-server.tool_progress");
     Value::Object(event.content)
 }
 
@@ -261,7 +261,7 @@ async fn a_question_of_the_server_is_one_for_a_person() {
         let [question] = &questions[..] else { panic!("{questions:?}") };
         assert_eq!(question.message.as_deref(), Some("Who travels?"));
         let metadata = serde_json::to_value(question.metadata.as_ref().unwrap()).unwrap();
-        assert_eq!(metadata, json!({ "mcpServer": "test", "toolName": "tool" }));
+        assert_eq!(metadata, json!({ "agui-server.mcpServer": "test", "toolName": "tool" }));
         let schema = Value::Object(question.response_schema.clone().unwrap());
         assert_eq!(schema["properties"]["name"]["minLength"], 1);
         // Other calls go on.

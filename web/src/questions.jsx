@@ -35,8 +35,9 @@ const findCall = (session, id) =>
 
 function Approval({ schema, call, metadata, onAnswer, onAbandon }) {
   const original = call && safeParse(call.function.arguments);
-  // What is reviewed is in the metadata, under the name of the member with the reviewed form.
-  const values = { ...metadata, [EDITED]: original };
+  // What is reviewed is in the metadata, under the prefix of its author and the name of the member with the reviewed form.
+  const reviewed = Object.entries(metadata ?? {}).map(([key, value]) => [key.slice(key.lastIndexOf(".") + 1), value]);
+  const values = { ...Object.fromEntries(reviewed), [EDITED]: original };
   const approve = ({ [EDITED]: edited, ...others }) => {
     const isEdited = edited !== undefined && JSON.stringify(edited) !== JSON.stringify(original);
     onAnswer({ ...others, approved: true, ...(isEdited ? { [EDITED]: edited } : {}) });

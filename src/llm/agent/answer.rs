@@ -9,20 +9,17 @@ use crate::{
     agent::emit::{self, TextMessage},
     base::RunErrorCode,
     llm::{
-        history::{self, PROVIDER, REDACTED},
+        history,
         model::{Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason},
     },
     protocol::{
         AssistantMessage, Event, Message, MessageId, Metadata, ReasoningMessage, TokenUsage, ToolCall, ToolCallId,
         event::{Custom, EncryptedValueSubtype, ReasoningEncryptedValue},
+        own_names::{ATTACHMENT_SKIPPED, CITATIONS, PROVIDER, REDACTED},
     },
 };
 
-/// The event of an attachment that the model cannot read.
-const ATTACHMENT_SKIPPED: &str = "attachment_skipped";
-/// The member of a text message's metadata with the sources of the text.
-const CITATIONS: &str = "citations";
-/// Bounds the memory; more citations are left out.
+/// The most citations of a text, as JSON. Bounds the memory; more are left out.
 const MAX_CITATION_BYTES: usize = 256 * 1024;
 
 /// The state that the answers of a run share.

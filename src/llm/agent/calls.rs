@@ -25,11 +25,11 @@ use super::{
 };
 use crate::{
     agent::RunContext,
-    llm::history::{EDITED, FAILED},
     observe::metrics::ToolOutcome,
     protocol::{
         Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, RunAgentInput, ToolMessage,
         event::ToolCallResult,
+        own_names::{EDITED_ARGS, FAILED},
     },
     tools::{OfferedTool, ToolContext, ToolError, ToolEvents, ToolSession},
 };
@@ -110,7 +110,7 @@ impl OpenCall {
             entries.push((FAILED.to_owned(), Value::Bool(true)));
         }
         if let Some(edited) = self.edited {
-            entries.push((EDITED.to_owned(), Value::Object(edited)));
+            entries.push((EDITED_ARGS.to_owned(), Value::Object(edited)));
         }
         let metadata: Option<Metadata> = (!entries.is_empty()).then(|| entries.into_iter().collect());
         let (id, call) = (MessageId::random(), self.meter.call.clone());

@@ -9,11 +9,8 @@ use super::{
 use crate::{
     agent::AgentError,
     base::RunErrorCode,
-    protocol::{Event, Message, MessageId, event::Custom},
+    protocol::{Event, Message, MessageId, event::Custom, own_names::RESPONSE_REJECTED},
 };
-
-/// The event of an answer that does not fit the schema, and that the model is asked to correct.
-const RESPONSE_REJECTED: &str = "response_rejected";
 
 /// The consequences of an answer.
 pub(super) struct Review {

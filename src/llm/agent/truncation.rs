@@ -7,11 +7,11 @@ use crate::{
     agent::AgentError,
     base::RunErrorCode,
     llm::model::StopReason,
-    protocol::{Event, JsonObject, Message, MessageId, ToolCall, event::Custom},
+    protocol::{Event, JsonObject, Message, MessageId, ToolCall, event::Custom, own_names::TRUNCATED},
 };
 
-/// The name of the event, and the member of the result.
-const TRUNCATED: &str = "truncated";
+/// The member of the run's result.
+const RESULT_MEMBER: &str = "truncated";
 const CUT_OFF: &str = "the answer was cut off at its limit of tokens. Make fewer or shorter calls";
 
 /// An answer that ended before the model was done.
@@ -76,7 +76,7 @@ impl Truncation {
 
     /// Returns the result of the run, or its error if nothing of the answer is usable.
     pub(super) fn into_result(self) -> Result<Value, AgentError> {
-        if self.has_text { Ok(json!({ TRUNCATED: self.to_json() })) } else { Err(self.into_error()) }
+        if self.has_text { Ok(json!({ RESULT_MEMBER: self.to_json() })) } else { Err(self.into_error()) }
     }
 
     pub(super) fn into_error(self) -> AgentError {
@@ -96,7 +96,7 @@ impl Truncation {
 
 /// Returns the reason in the result of a run whose answer was truncated.
 pub(super) fn reason_of_result(result: &Value) -> Option<&str> {
-    result.get(TRUNCATED)?.get("reason")?.as_str()
+    result.get(RESULT_MEMBER)?.get("reason")?.as_str()
 }
 
 /// No part of a JSON object is an object itself. Empty arguments say nothing about the last call: a provider's stream

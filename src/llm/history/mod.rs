@@ -16,15 +16,8 @@ use super::model::{Block, ModelReasoning, ToolResult, Turn};
 use crate::protocol::{
     AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ReasoningMessage, ToolCall,
     ToolCallId, ToolMessage,
+    own_names::{EDITED_ARGS, FAILED, PROVIDER, REDACTED},
 };
-
-/// The provider that issued a reasoning message's artefact.
-pub(super) const PROVIDER: &str = "provider";
-/// True if the provider hides the text of a reasoning message.
-pub(super) const REDACTED: &str = "redacted";
-pub(super) const FAILED: &str = "failed";
-/// The arguments with which a person replaced the model's.
-pub(super) const EDITED: &str = "editedArgs";
 
 const SUMMARISED: &str = "[Note of the server, not of the user: the conversation before this was longer than your context \
                           window. A summary stands for it:]";
@@ -163,7 +156,7 @@ impl<'m> ToolResults<'m> {
     /// A person may have edited the call's arguments.
     fn amended(&self, call: &ToolCall) -> ToolCall {
         let mut call = call.clone();
-        let edited = self.0.get(&call.id).and_then(|(tool, _)| tool.metadata.as_ref()?.get(EDITED));
+        let edited = self.0.get(&call.id).and_then(|(tool, _)| tool.metadata.as_ref()?.get(EDITED_ARGS));
         if let Some(edited) = edited {
             call.function.arguments = edited.to_string();
         }

@@ -6,9 +6,10 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::protocol::{ActivityMessage, Event, JsonObject, Message, MessageId, event::ActivitySnapshot};
+use crate::protocol::{
+    ActivityMessage, Event, JsonObject, Message, MessageId, event::ActivitySnapshot, own_names::CONTEXT_SUMMARY,
+};
 
-const ACTIVITY_TYPE: &str = "context_summary";
 const SUMMARY: &str = "summary";
 const FIRST: &str = "firstMessageId";
 const LAST: &str = "lastMessageId";
@@ -56,7 +57,7 @@ pub(in crate::llm) fn is_summary(message: &Message) -> bool {
 
 fn activity(message: &Message) -> Option<&ActivityMessage> {
     let Message::Activity(activity) = message else { return None };
-    (activity.activity_type == ACTIVITY_TYPE && activity.subagent_run_id.is_none()).then_some(activity)
+    (activity.activity_type == CONTEXT_SUMMARY && activity.subagent_run_id.is_none()).then_some(activity)
 }
 
 /// Makes the activity of a summary, and the event that stores it. `messages` are those that it stands for.
@@ -69,8 +70,8 @@ pub(in crate::llm) fn stored(text: String, messages: &[Message]) -> Option<(Mess
         (LAST.to_owned(), last.as_str().into()),
         (DIGEST.to_owned(), digest(messages).into()),
     ]);
-    let event = ActivitySnapshot::new(id.clone(), ACTIVITY_TYPE, content.clone());
-    Some((Message::Activity(ActivityMessage::new(id, ACTIVITY_TYPE, content)), event.into()))
+    let event = ActivitySnapshot::new(id.clone(), CONTEXT_SUMMARY, content.clone());
+    Some((Message::Activity(ActivityMessage::new(id, CONTEXT_SUMMARY, content)), event.into()))
 }
 
 /// Leaves out what a client may change or not send back without changing the conversation: instructions, activities,

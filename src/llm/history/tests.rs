@@ -33,7 +33,7 @@ fn a_conversation_becomes_turns() {
         { "id": "1", "role": "developer", "content": "Be brief." },
         { "id": "2", "role": "system", "content": "Be kind." },
         { "id": "3", "role": "user", "content": "Weather?" },
-        { "id": "4", "role": "reasoning", "content": "hm", "encryptedValue": "sig", "metadata": { "provider": "anthropic" } },
+        { "id": "4", "role": "reasoning", "content": "hm", "encryptedValue": "sig", "metadata": { "agui-server.provider": "anthropic" } },
         { "id": "5", "role": "assistant", "content": "I look.", "toolCalls": [tool_call("c")] },
         { "id": "6", "role": "tool", "toolCallId": "c", "content": "sunny" },
         { "id": "7", "role": "assistant", "content": "Sunny!" },
@@ -73,7 +73,7 @@ fn the_artefact_of_a_text_follows_it_if_its_provider_is_known() {
         provider: Some("gemini".into()),
     };
     let text = || Block::Text("Hi.".into());
-    assert_eq!(blocks(json!({ "provider": "gemini" })), [text(), Block::Reasoning(hidden)]);
+    assert_eq!(blocks(json!({ "agui-server.provider": "gemini" })), [text(), Block::Reasoning(hidden)]);
     assert_eq!(blocks(json!({})), [text()]);
 }
 
@@ -125,8 +125,8 @@ fn failed_results_are_marked_and_edited_arguments_replace_the_models() {
     let turns = turns(&messages(json!([
         { "id": "a", "role": "assistant", "toolCalls": [tool_call("1"), tool_call("2"), tool_call("3")] },
         { "id": "r1", "role": "tool", "toolCallId": "1", "content": "", "error": "too far" },
-        { "id": "r2", "role": "tool", "toolCallId": "2", "content": "declined", "metadata": { "failed": true } },
-        { "id": "r3", "role": "tool", "toolCallId": "3", "content": "done", "metadata": { "editedArgs": { "n": 2 } } },
+        { "id": "r2", "role": "tool", "toolCallId": "2", "content": "declined", "metadata": { "agui-server.failed": true } },
+        { "id": "r3", "role": "tool", "toolCallId": "3", "content": "done", "metadata": { "agui-server.editedArgs": { "n": 2 } } },
     ])));
     let [Turn::Assistant(said), Turn::ToolResults(results)] = &turns[..] else { panic!("{turns:?}") };
     assert_eq!(said[2], call("3", "f", r#"{"n":2}"#));
@@ -164,8 +164,8 @@ fn a_repeated_call_id_is_left_out() {
 fn hidden_reasoning_is_recognised_by_metadata_type_or_missing_text() {
     for (message, redacted) in [
         (json!({ "content": "", "encryptedValue": "x" }), true),
-        (json!({ "content": "", "encryptedValue": "x", "metadata": { "redacted": false } }), false),
-        (json!({ "content": "", "encryptedValue": "x", "metadata": { "provider": "anthropic" } }), false),
+        (json!({ "content": "", "encryptedValue": "x", "metadata": { "agui-server.redacted": false } }), false),
+        (json!({ "content": "", "encryptedValue": "x", "metadata": { "agui-server.provider": "anthropic" } }), false),
         (json!({ "content": "text", "encryptedValue": "x" }), false),
         (json!({ "content": "", "encryptedValue": "x", "encryptedValueType": "anthropic.signature" }), false),
         (json!({ "content": "", "encryptedValue": "x", "encryptedValueType": "anthropic.redacted_thinking" }), true),
@@ -176,7 +176,7 @@ fn hidden_reasoning_is_recognised_by_metadata_type_or_missing_text() {
         let [Message::Reasoning(m)] = &messages(json!([message]))[..] else { panic!() };
         assert_eq!(reasoning(m).redacted, redacted, "{message}");
         let is_typed = message.get("encryptedValueType").is_some()
-            || message.get("metadata").is_some_and(|m| m.get("provider").is_some());
+            || message.get("metadata").is_some_and(|m| m.get("agui-server.provider").is_some());
         assert_eq!(reasoning(m).provider.as_deref(), is_typed.then_some("anthropic"), "{message}");
     }
 }

@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::{
     diagnostics::Ignored,
-    object::{Members, read_object},
+    object::{Members, WireObject, read_object},
     path::JsonPath,
     tagged::Tagged,
     value::{FromJson, from_name, read_items},
 };
-use crate::protocol::{ContentPart, MediaPart, MessageContent, PartSource, TextPart};
+use crate::protocol::{ContentPart, MediaPart, MessageContent, PartSource};
 
 impl<'de> FromJson<'de> for MessageContent {
     const EXPECTED: &'static str = "a string or an array of parts";
@@ -56,24 +56,20 @@ impl Tagged for ContentPart {
 
     fn read<'de, A: MapAccess<'de>>(kind: PartKind, members: Members<'_, 'de, A>) -> Result<Option<Self>, A::Error> {
         let part = match kind {
-            PartKind::Text => Self::Text(read_object!(members => TextPart {
-                optional id = "id",
-                required text = "text",
-                optional metadata = "metadata",
-            })),
+            PartKind::Text => Self::Text(WireObject::read(members)?),
             PartKind::Media(wrap) => wrap(read_object!(members => MediaPart {
-                optional id = "id",
-                recognized source = "source",
-                optional metadata = "metadata",
+                recognized source,
+                optional metadata,
+                optional id,
             })),
             PartKind::Binary => {
                 let path = members.path;
                 let part = read_object!(members => BinaryPart {
-                    required mime_type = "mimeType",
-                    optional data = "data",
-                    optional url = "url",
-                    optional id = "id",
-                    optional filename = "filename",
+                    required mime_type,
+                    optional data,
+                    optional url,
+                    optional id,
+                    optional filename,
                 });
                 let part = part.into_media();
                 part.ok_or_else(|| path.malformed("a binary part needs data, url or id"))?
@@ -132,18 +128,12 @@ impl Tagged for PartSource {
 
     fn read<'de, A: MapAccess<'de>>(kind: SourceKind, members: Members<'_, 'de, A>) -> Result<Option<Self>, A::Error> {
         Ok(Some(match kind {
-            SourceKind::Data => read_object!(members => PartSource::Data {
-                required value = "value",
-                required mime_type = "mimeType",
-            }),
-            SourceKind::Url => read_object!(members => PartSource::Url {
-                required value = "value",
-                optional mime_type = "mimeType",
-            }),
+            SourceKind::Data => read_object!(members => PartSource::Data { required value, required mime_type, }),
+            SourceKind::Url => read_object!(members => PartSource::Url { required value, optional mime_type, }),
             SourceKind::File => read_object!(members => PartSource::File {
-                required value = "value",
-                optional provider = "provider",
-                optional mime_type = "mimeType",
+                required value,
+                optional provider,
+                optional mime_type,
             }),
         }))
     }

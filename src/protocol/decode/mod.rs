@@ -4,15 +4,14 @@
 //! [`Ignored`]: the protocol grows that way. A described member with a wrong value is an error with its JSON path.
 //! `null` in place of an optional member reads as absent. A member in snake case (`thread_id`), as SDKs in Python accept
 //! it, is read if the protocol's spelling is absent. serde_json bounds the depth, [`MAX_OPEN_VALUES`] the memory
-//! of open payloads. serde's derive has errors without paths and cannot ignore an unknown role. A new member of a
-//! protocol type needs a line in `input.rs`, `message.rs` or `content.rs`; without it, nothing compiles.
+//! of open payloads. serde's derive has errors without paths and cannot ignore an unknown role. The structs
+//! themselves say which members they have: [`wire_struct!`](super::wire_struct).
 
 mod content;
 mod diagnostics;
 mod error;
-mod input;
 mod message;
-mod object;
+pub(super) mod object;
 mod path;
 mod tagged;
 mod value;

@@ -10,54 +10,89 @@ use super::{
     value::{FromJson, ValueSeed},
 };
 
-/// Reads a struct, or a struct variant, from its [`Members`]. One line describes one member: its presence (`required`,
-/// `optional`, `defaulted` or `recognized`), its field, and its name in JSON. A `recognized` member is required, and of
-/// a [`Tagged`](super::tagged::Tagged) type; the whole object is ignored if the member's kind is unknown.
+/// The name of a member, made of the field's at compile time.
+pub(in crate::protocol) struct MemberName {
+    text: [u8; 32],
+    len: usize,
+}
+
+impl MemberName {
+    /// Makes `threadId` of `thread_id`.
+    pub(in crate::protocol) const fn of(field: &str) -> Self {
+        let (field, mut name, mut at) = (field.as_bytes(), Self { text: [0; 32], len: 0 }, 0);
+        while at < field.len() {
+            let begins_word = field[at] == b'_';
+            at += begins_word as usize;
+            name.text[name.len] = if begins_word { field[at].to_ascii_uppercase() } else { field[at] };
+            name.len += 1;
+            at += 1;
+        }
+        name
+    }
+
+    pub(in crate::protocol) const fn as_str(&self) -> &str {
+        match str::from_utf8(self.text.split_at(self.len).0) {
+            Ok(name) => name,
+            Err(_) => "",
+        }
+    }
+}
+
+/// Reads a struct, or a struct variant, from its [`Members`]: its fields, each with its presence (`required`, `optional`,
+/// `defaulted` or `recognized`). A `recognized` member is required, and of a [`Tagged`](super::tagged::Tagged) type; the
+/// whole object is ignored if the member's kind is unknown.
 macro_rules! read_object {
-    ($members:ident => $object:path { $($presence:ident $field:ident = $name:literal,)* }) => {{
+    ($members:ident => $object:path { $($presence:ident $field:ident,)* }) => {{
+        use $crate::protocol::decode::object::{MemberName, read_object};
         #[allow(non_camel_case_types)]
         #[derive(Clone, Copy)]
         enum Member { $($field),* }
+        const DESCRIBED: &[(&str, Member)] = &[$((read_object!(@name $field), Member::$field)),*];
         let mut members = $members;
         $(let mut $field = None;)*
-        while let Some(member) = members.next(&[$(($name, Member::$field)),*])? {
-            match member { $(Member::$field => members.read($name, &mut $field)?,)* }
+        while let Some(member) = members.next(DESCRIBED)? {
+            match member { $(Member::$field => members.read(read_object!(@name $field), &mut $field)?,)* }
         }
-        $object { $($field: read_object!(@$presence $field, members.path, $name),)* }
+        $object { $($field: read_object!(@$presence $field members),)* }
     }};
-    (@required $value:ident, $path:expr, $name:literal) => { $path.required($value, $name)? };
-    (@optional $value:ident, $path:expr, $name:literal) => { $value };
-    (@defaulted $value:ident, $path:expr, $name:literal) => { $value.unwrap_or_default() };
-    (@recognized $value:ident, $path:expr, $name:literal) => {
-        match $path.required($value, $name)? {
+    // `type` is a keyword of Rust.
+    (@name kind) => { "type" };
+    (@name $field:ident) => {{
+        const NAME: &MemberName = &MemberName::of(stringify!($field));
+        const TEXT: &str = NAME.as_str();
+        TEXT
+    }};
+    (@required $field:ident $members:ident) => { $members.required(read_object!(@name $field), $field)? };
+    (@optional $field:ident $members:ident) => { $field };
+    (@defaulted $field:ident $members:ident) => { $field.unwrap_or_default() };
+    (@recognized $field:ident $members:ident) => {
+        match read_object!(@required $field $members) {
             Some(value) => value,
             None => return Ok(None),
         }
     };
 }
-pub(super) use read_object;
+pub(in crate::protocol) use read_object;
 
-/// Implements [`FromJson`] for structs, with their members as in [`read_object`].
-macro_rules! objects {
-    ($($object:ident { $($members:tt)* })*) => {$(
-        impl<'de> $crate::protocol::decode::value::FromJson<'de> for $object {
-            const EXPECTED: &'static str = "an object";
-            fn from_null<E: serde::de::Error>(path: JsonPath<'_>) -> Result<Option<Self>, E> {
-                Err(path.unexpected(Self::EXPECTED, "null"))
-            }
-            fn from_object<A: serde::de::MapAccess<'de>>(path: JsonPath<'_>, map: A) -> Result<Option<Self>, A::Error> {
-                let members = Members::new(path, map);
-                Ok(Some(read_object!(members => $object { $($members)* })))
-            }
-        }
-    )*};
+/// An object whose members the protocol describes. [`wire_struct!`](crate::protocol::wire_struct) implements it.
+pub(in crate::protocol) trait WireObject: Sized {
+    fn read<'de, A: MapAccess<'de>>(members: Members<'_, 'de, A>) -> Result<Self, A::Error>;
 }
-pub(super) use objects;
+
+impl<'de, T: WireObject> FromJson<'de> for T {
+    const EXPECTED: &'static str = "an object";
+    fn from_null<E: Error>(path: JsonPath<'_>) -> Result<Option<Self>, E> {
+        Err(path.unexpected(Self::EXPECTED, "null"))
+    }
+    fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, map: A) -> Result<Option<Self>, A::Error> {
+        T::read(Members::new(path, map)).map(Some)
+    }
+}
 
 /// A member that comes before the tag. Its value is read when the object's kind is known.
 type EarlyMember<'de> = (String, &'de RawValue);
 
-pub(super) struct Members<'a, 'de, A> {
+pub(in crate::protocol) struct Members<'a, 'de, A> {
     pub(super) path: JsonPath<'a>,
     /// The member that named the object's kind. It is an error if it comes again.
     tag: Option<&'static str>,
@@ -79,7 +114,7 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
 
     /// Moves to the next member that is one of `described`, and returns the key beside its name. Names in snake case are
     /// those of SDKs in Python.
-    pub(super) fn next<M: Copy>(&mut self, described: &[(&str, M)]) -> Result<Option<M>, A::Error> {
+    pub(in crate::protocol) fn next<M: Copy>(&mut self, described: &[(&str, M)]) -> Result<Option<M>, A::Error> {
         let (path, tag) = (self.path, self.tag);
         let find = |name: &str| {
             if let Some((_, member)) = described.iter().find(|(known, _)| *known == name) {
@@ -103,7 +138,7 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
                 return Ok(Some(member));
             }
         }
-        while let Some(found) = self.map.next_key_seed(MemberName(find))? {
+        while let Some(found) = self.map.next_key_seed(NameSeed(find))? {
             match found? {
                 Some((member, is_snake_case)) => {
                     self.is_snake_case = is_snake_case;
@@ -116,12 +151,21 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
     }
 
     /// Reads the member that [`next`](Self::next) has moved to. A name in snake case gives way to the protocol's.
-    pub(super) fn read<T: FromJson<'de>>(&mut self, name: &'static str, field: &mut Option<T>) -> Result<(), A::Error> {
+    pub(in crate::protocol) fn read<T: FromJson<'de>>(
+        &mut self,
+        name: &'static str,
+        field: &mut Option<T>,
+    ) -> Result<(), A::Error> {
         let value = self.value(name)?;
         if !self.is_snake_case || field.is_none() {
             *field = value;
         }
         Ok(())
+    }
+
+    /// Returns the value of a required member.
+    pub(in crate::protocol) fn required<T>(&self, name: &'static str, value: Option<T>) -> Result<T, A::Error> {
+        self.path.required(value, name)
     }
 
     fn value<T: FromJson<'de>>(&mut self, name: &'static str) -> Result<Option<T>, A::Error> {
@@ -150,16 +194,16 @@ fn is_snake_case_of(name: &str, camel_case: &str) -> bool {
         && rest.next().is_none()
 }
 
-pub(super) struct MemberName<F>(pub(super) F);
+pub(super) struct NameSeed<F>(pub(super) F);
 
-impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for MemberName<F> {
+impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for NameSeed<F> {
     type Value = T;
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
         deserializer.deserialize_identifier(self)
     }
 }
 
-impl<T, F: FnOnce(&str) -> T> Visitor<'_> for MemberName<F> {
+impl<T, F: FnOnce(&str) -> T> Visitor<'_> for NameSeed<F> {
     type Value = T;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a member name")

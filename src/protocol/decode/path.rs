@@ -8,7 +8,7 @@ use super::{diagnostics::Diagnostics, error::DecodeError};
 
 /// A path as a chain of stack frames: it becomes text only when an error or an ignored part is reported.
 #[derive(Clone, Copy)]
-pub(super) struct JsonPath<'a> {
+pub(in crate::protocol) struct JsonPath<'a> {
     pub(super) diagnostics: &'a Diagnostics,
     parent: Option<&'a JsonPath<'a>>,
     step: Step,

@@ -1,60 +1,65 @@
-//! Members in snake case, as SDKs in Python write them: all members that `input.rs`, `message.rs` and `content.rs` name.
+//! Members in snake case, as SDKs in Python write them: all members of an input, as serde's derive knows them.
 
-use std::collections::BTreeMap;
-
+use serde::{
+    de::{DeserializeOwned, Deserializer, Error, Visitor, value},
+    forward_to_deserialize_any,
+};
 use serde_json::{Map, Value, json};
 
 use super::{Decoded, decode};
+use crate::protocol::{
+    ActivityMessage, AssistantMessage, Context, DeveloperMessage, FunctionCall, MediaPart, ReasoningMessage,
+    ResumeEntry, RunAgentInput, SystemMessage, TextPart, ToolCall, ToolDefinition, ToolMessage, UserMessage,
+};
 
-/// A line such as `required thread_id = "threadId",` describes a member of the object that was opened last, as
-/// `RunAgentInput {` or `read_object!(members => ToolMessage {`.
-const SOURCES: [&str; 3] = [include_str!("input.rs"), include_str!("message.rs"), include_str!("content.rs")];
-const PRESENCES: [&str; 4] = ["required", "optional", "defaulted", "recognized"];
+type Members = &'static [&'static str];
 
-/// The place of each object in [`whole_input`].
-const PLACES: [(&str, &str); 19] = [
-    ("RunAgentInput", ""),
-    ("ToolDefinition", "/tools/0"),
-    ("Context", "/context/0"),
-    ("ResumeEntry", "/resume/0"),
-    ("DeveloperMessage", "/messages/0"),
-    ("SystemMessage", "/messages/1"),
-    ("AssistantMessage", "/messages/2"),
-    ("ToolCall", "/messages/2/toolCalls/0"),
-    ("FunctionCall", "/messages/2/toolCalls/0/function"),
-    ("ToolMessage", "/messages/3"),
-    ("UserMessage", "/messages/4"),
-    ("TextPart", "/messages/4/content/0"),
-    ("MediaPart", "/messages/4/content/1"),
-    ("PartSource::Data", "/messages/4/content/1/source"),
-    ("PartSource::Url", "/messages/4/content/2/source"),
-    ("PartSource::File", "/messages/4/content/3/source"),
-    ("BinaryPart", "/messages/4/content/4"),
-    ("ActivityMessage", "/messages/5"),
-    ("ReasoningMessage", "/messages/6"),
-];
+/// The place of each object in [`whole_input`], and its members.
+fn objects() -> Vec<(&'static str, Members)> {
+    vec![
+        ("", members_of::<RunAgentInput>()),
+        ("/tools/0", members_of::<ToolDefinition>()),
+        ("/context/0", members_of::<Context>()),
+        ("/resume/0", members_of::<ResumeEntry>()),
+        ("/messages/0", members_of::<DeveloperMessage>()),
+        ("/messages/1", members_of::<SystemMessage>()),
+        ("/messages/2", members_of::<AssistantMessage>()),
+        ("/messages/2/toolCalls/0", members_of::<ToolCall>()),
+        ("/messages/2/toolCalls/0/function", members_of::<FunctionCall>()),
+        ("/messages/3", members_of::<ToolMessage>()),
+        ("/messages/4", members_of::<UserMessage>()),
+        ("/messages/4/content/0", members_of::<TextPart>()),
+        ("/messages/4/content/1", members_of::<MediaPart>()),
+        ("/messages/4/content/1/source", &["value", "mimeType"]),
+        ("/messages/4/content/2/source", &["value", "mimeType"]),
+        ("/messages/4/content/3/source", &["value", "provider", "mimeType"]),
+        ("/messages/4/content/4", &["mimeType", "data", "url", "id", "filename"]),
+        ("/messages/5", members_of::<ActivityMessage>()),
+        ("/messages/6", members_of::<ReasoningMessage>()),
+    ]
+}
 
-/// The members of each object.
-fn described() -> BTreeMap<&'static str, Vec<&'static str>> {
-    let (mut objects, mut object) = (BTreeMap::<_, Vec<_>>::new(), "");
-    for line in SOURCES.iter().flat_map(|source| source.lines()).map(str::trim) {
-        if let Some(opened) = line.strip_suffix(" {") {
-            object = opened.rsplit(' ').next().unwrap_or(opened);
+fn members_of<T: DeserializeOwned>() -> Members {
+    struct Asked<'a>(&'a mut Members);
+
+    impl<'de> Deserializer<'de> for Asked<'_> {
+        type Error = value::Error;
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {
+            Err(Error::custom("not a struct"))
         }
-        let presence = line.split(' ').next().unwrap_or_default();
-        if PRESENCES.contains(&presence)
-            && let Some((_, name)) = line.trim_end_matches("\",").split_once(" = \"")
-        {
-            objects.entry(object).or_default().push(name);
+        fn deserialize_struct<V: Visitor<'de>>(self, _: &str, members: Members, _: V) -> Result<V::Value, Self::Error> {
+            *self.0 = members;
+            Err(Error::custom("there is no value"))
+        }
+        forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct
+            seq tuple tuple_struct map enum identifier ignored_any
         }
     }
-    // `read_message!` names the members of all messages. Activities have no encrypted value.
-    let common = objects.remove("$object").unwrap_or_default();
-    for (object, members) in objects.iter_mut().filter(|(object, _)| object.ends_with("Message")) {
-        let has = |name: &&&str| *object != "ActivityMessage" || !name.starts_with("encrypted");
-        members.extend(common.iter().filter(has));
-    }
-    objects
+
+    let mut members: Members = &[];
+    assert!(T::deserialize(Asked(&mut members)).is_err() && !members.is_empty());
+    members
 }
 
 /// Members whose value is not a text. [`whole_input`] adds the others.
@@ -84,12 +89,10 @@ fn skeleton() -> Value {
 /// An input in which each object has all of its members.
 fn whole_input() -> Value {
     let mut input = skeleton();
-    for (object, members) in described() {
-        let (_, place) =
-            PLACES.iter().find(|(name, _)| *name == object).unwrap_or_else(|| panic!("no place of {object}"));
+    for (place, members) in objects() {
         for name in members {
-            let value = if name == "metadata" { json!({}) } else { json!("x") };
-            members_at(&mut input, place).entry(name).or_insert(value);
+            let value = if *name == "metadata" { json!({}) } else { json!("x") };
+            members_at(&mut input, place).entry(*name).or_insert(value);
         }
     }
     input
@@ -118,15 +121,14 @@ fn every_member_is_read_in_snake_case_and_the_protocols_spelling_wins() {
     let expected = decoded(&whole);
     assert!(expected.ignored.is_empty() && expected.snake_case == 0, "{}", expected.ignored);
     let mut tested = 0;
-    for (object, place) in PLACES {
-        let members = described().remove(object).unwrap_or_else(|| panic!("{object} has no members"));
-        for name in members.into_iter().filter(|name| name.contains(char::is_uppercase)) {
+    for (place, members) in objects() {
+        for name in members.iter().copied().filter(|name| name.contains(char::is_uppercase)) {
             let mut input = whole.clone();
             let value = members_at(&mut input, place).remove(name).unwrap();
             members_at(&mut input, place).insert(snake_case(name), value.clone());
             let read = decoded(&input);
-            assert_eq!(as_json(&read), as_json(&expected), "{object}.{name}");
-            assert!(read.ignored.is_empty() && read.snake_case == 1, "{object}.{name}: {}", read.ignored);
+            assert_eq!(as_json(&read), as_json(&expected), "{place}/{name}");
+            assert!(read.ignored.is_empty() && read.snake_case == 1, "{place}/{name}: {}", read.ignored);
             // Both spellings, in both orders.
             let other = if value.is_string() { json!("other") } else { value.clone() };
             let text = |first: (&str, &Value), second: (&str, &Value)| {
@@ -141,7 +143,7 @@ fn every_member_is_read_in_snake_case_and_the_protocols_spelling_wins() {
             let snake = snake_case(name);
             for body in [text((name, &value), (&snake, &other)), text((&snake, &other), (name, &value))] {
                 let read = decode(body.as_bytes()).unwrap_or_else(|error| panic!("{error}: {body}"));
-                assert_eq!(as_json(&read), as_json(&expected), "{object}.{name}: {body}");
+                assert_eq!(as_json(&read), as_json(&expected), "{place}/{name}: {body}");
             }
             tested += 1;
         }

@@ -7,7 +7,7 @@ use serde::de::{Error, IgnoredAny, MapAccess};
 
 use super::{
     diagnostics::Ignored,
-    object::{MemberName, Members},
+    object::{Members, NameSeed},
     path::JsonPath,
     value::{FromJson, ValueSeed},
 };
@@ -36,7 +36,7 @@ impl<'de, T: Tagged> FromJson<'de> for Option<T> {
     fn from_object<A: MapAccess<'de>>(path: JsonPath<'_>, mut map: A) -> Result<Option<Self>, A::Error> {
         let mut early = Vec::new();
         let early_name = |name: &str| (name != T::TAG).then(|| name.to_owned());
-        while let Some(name) = map.next_key_seed(MemberName(early_name))? {
+        while let Some(name) = map.next_key_seed(NameSeed(early_name))? {
             if let Some(name) = name {
                 if early.len() > MAX_EARLY_MEMBERS {
                     return Err(path.malformed(format!("more than {MAX_EARLY_MEMBERS} members before {:?}", T::TAG)));

@@ -16,7 +16,7 @@ use crate::protocol::{
 };
 
 /// `Ok(None)` means that the value counts as absent, as `null` does unless a type says otherwise.
-pub(super) trait FromJson<'de>: Sized {
+pub(in crate::protocol) trait FromJson<'de>: Sized {
     /// The accepted JSON types, for the error `expected …, found …`.
     const EXPECTED: &'static str;
     /// `true` if each value counts towards [`MAX_OPEN_VALUES`](super::MAX_OPEN_VALUES).

@@ -78,10 +78,11 @@ impl<'de> Deserialize<'de> for BaseEvent {
 /// it is `run_scoped`, and with the base fields.
 macro_rules! event {
     (@define [$($new:ident)?] [$($attribution:tt)*] $(#[$meta:meta])* $name:ident { $($required:tt)* }
-        $(optional { $($optional:tt)* })? $(defaulted { $($defaulted:tt)* })?
+        $(open { $($open:tt)* })? $(optional { $($optional:tt)* })? $(defaulted { $($defaulted:tt)* })?
     ) => {
         $crate::protocol::wire_struct::wire_struct! {
             $($new)? $(#[$meta])* $name { $($required)* }
+            $(open { $($open)* })?
             optional { $($($optional)*)? $($attribution)* }
             defaulted {
                 $($($defaulted)*)?

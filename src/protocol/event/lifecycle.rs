@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::{ToSchema, openapi::Ref};
 
 use super::base::event;
-use crate::protocol::{Interrupt, PROTOCOL_VERSION, RunAgentInput, RunId, ThreadId, TokenUsage, ToolCallId, is_absent};
+use crate::protocol::{Interrupt, PROTOCOL_VERSION, RunAgentInput, RunId, ThreadId, TokenUsage, ToolCallId};
 
 event! {
     run_scoped own_new
@@ -35,13 +34,13 @@ event! {
         thread_id: ThreadId,
         /// The run.
         run_id: RunId,
-    } defaulted {
+    } open {
         /// The result, any JSON.
-        #[serde(default, skip_serializing_if = "is_absent")]
-        result: Option<Value>,
+        result,
+    } optional {
         /// Absent means success.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        outcome: Option<RunOutcome>,
+        outcome: RunOutcome,
+    } defaulted {
         /// Tokens of the model calls, one entry per provider and model.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         usage: Vec<TokenUsage>,
@@ -54,11 +53,11 @@ event! {
     RunError {
         /// The error for people.
         message: String,
-    } defaulted {
+    } optional {
         /// The error for programs.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(schema_with = run_error_code)]
-        code: Option<Cow<'static, str>>,
+        code: Cow<'static, str>,
+    } defaulted {
         /// Tokens of the model calls until then.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         usage: Vec<TokenUsage>,

@@ -1,11 +1,10 @@
 //! The beginning and the end of subagent invocations.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::base::event;
-use crate::protocol::{InterruptId, MessageId, SubagentRunId, ToolCallId, is_absent};
+use crate::protocol::{InterruptId, MessageId, SubagentRunId, ToolCallId};
 
 event! {
     run_scoped
@@ -33,13 +32,12 @@ event! {
     SubagentFinished {
         /// The invocation.
         subagent_run_id: SubagentRunId,
-    } defaulted {
+    } open {
         /// The result, any JSON.
-        #[serde(default, skip_serializing_if = "is_absent")]
-        result: Option<Value>,
+        result,
+    } optional {
         /// Absent means success.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        outcome: Option<SubagentOutcome>,
+        outcome: SubagentOutcome,
     }
 }
 

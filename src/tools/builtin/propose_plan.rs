@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    protocol::JsonObject,
+    protocol::{JsonObject, own_names::STEPS},
     tools::{FnTool, Question, Repeat, ToolContext, ToolError, ToolSpec},
 };
 
@@ -13,7 +13,7 @@ const MAX_MESSAGE_CHARS: usize = 4000;
 const ENABLED: &str = "enabled";
 const DISABLED: &str = "disabled";
 
-/// Returns the tool. The run ends with an interrupt whose metadata has the `steps`.
+/// Returns the tool. The run ends with an interrupt whose metadata has the steps.
 pub fn propose_plan() -> FnTool {
     let parameters = json!({
         "type": "object",
@@ -47,7 +47,7 @@ async fn call(arguments: JsonObject, cx: ToolContext) -> Result<String, ToolErro
         .key("review")
         .reason("plan_review")
         .response_schema(review_schema())
-        .metadata("steps", Value::Array(steps));
+        .metadata(STEPS, Value::Array(steps));
     let reply = cx.ask(question).await?;
     Ok(review(&proposed, &reply).to_string())
 }

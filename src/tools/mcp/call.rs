@@ -18,8 +18,8 @@ use super::{
     options::McpServerOptions,
 };
 use crate::{
-    base::units::deadline,
-    base::{InvalidOption, text::shortened},
+    base::{InvalidOption, text::shortened, units::deadline},
+    protocol::own_names::MCP_SERVER,
     tools::{
         Question, ToolContext, ToolError, Validator, call_digest::digest, caller_headers::CallerHeaders,
         secrets::Secrets,
@@ -210,7 +210,7 @@ impl OngoingCall<'_> {
             ToolError::new(format!("The MCP server `{server}` asked with an invalid form: {error}"))
         })?;
         let question =
-            Question::new(message).key(key).response_schema(form).metadata("mcpServer", server.as_ref().into());
+            Question::new(message).key(key).response_schema(form).metadata(MCP_SERVER, server.as_ref().into());
         let question = question.metadata("toolName", self.cx.tool_name().into());
         let given = match self.cx.reply_to(question)? {
             None => ElicitResult::new(ElicitationAction::Decline),

@@ -204,7 +204,7 @@ async fn summarised<'m>(models: &'m Models, provider: &Provider) -> Thread<'m> {
 }
 
 fn summaries(messages: &[Value]) -> Vec<&Value> {
-    messages.iter().filter(|message| message["activityType"] == "context_summary").collect()
+    messages.iter().filter(|message| message["activityType"] == "agui-server.context_summary").collect()
 }
 
 #[tokio::test]

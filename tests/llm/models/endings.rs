@@ -22,7 +22,7 @@ async fn a_truncated_answer_says_why() {
     let events = models.ask("?").await;
     let message = events.iter().find(|event| event["type"] == "TEXT_MESSAGE_START").unwrap();
     let told = json!({ "reason": "length", "messageId": message["messageId"], "step": 1 });
-    assert_eq!(custom(&events, "truncated"), [&told]);
+    assert_eq!(custom(&events, "agui-server.truncated"), [&told]);
     let end = events.last().unwrap();
     assert_eq!((&end["type"], &end["result"]), (&json!("RUN_FINISHED"), &json!({ "truncated": told })));
     provider.answer(Answer::openai(&[chunk(json!({ "reasoning": "Well" })), finish("length")]));
@@ -57,7 +57,7 @@ async fn an_answer_is_checked_against_the_schema_and_corrected_once() {
     }
     let events = models.ask("1+1?").await;
     assert_eq!(events.last().unwrap()["result"], json!({ "n": 2 }));
-    let rejected = custom(&events, "response_rejected");
+    let rejected = custom(&events, "agui-server.response_rejected");
     assert!(rejected.len() == 1 && rejected[0]["problem"].as_str().unwrap().contains("not JSON"), "{rejected:?}");
     assert_eq!(text_and_error(&models.ask("1+1?").await).1.as_deref(), Some("response_invalid"));
     assert_eq!(provider.requests().len(), 4);

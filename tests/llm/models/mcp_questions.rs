@@ -68,7 +68,7 @@ async fn questions_of_an_mcp_server_are_answered_in_later_runs_of_the_thread() {
         let mut trip = Trip::start(stored).await;
         let who = only_interrupt(&trip.run(json!([])).await);
         assert_eq!((&who["message"], &who["reason"]), (&json!("Who travels?"), &json!("input_required")));
-        assert_eq!((&who["toolCallId"], &who["metadata"]["mcpServer"]), (&json!("c0"), &json!("trips")));
+        assert_eq!((&who["toolCallId"], &who["metadata"]["agui-server.mcpServer"]), (&json!("c0"), &json!("trips")));
         assert_eq!(who["responseSchema"]["required"], json!(["name"]));
         // The second call meets the first question again, and gets the answer.
         let meal = only_interrupt(&trip.answer(&who, json!({ "name": "Ada" })).await);

@@ -107,7 +107,7 @@ async fn a_plan_is_accepted_edited_or_rejected() {
         let (thread, interrupt) = asked(&models, &provider, "propose_plan", &plan).await;
         assert_eq!((&interrupt["reason"], &interrupt["message"]), (&json!("plan_review"), &json!("All right?")));
         let steps = json!([step("Search", "enabled"), step("Report", "enabled")]);
-        assert_eq!(interrupt["metadata"]["steps"], steps);
+        assert_eq!(interrupt["metadata"]["agui-server.steps"], steps);
         says(&provider, "So be it.");
         let done = answer(&models, &thread, &interrupt, payload).await;
         assert_eq!(serde_json::from_str::<Value>(result(&done)).unwrap(), expected);

@@ -107,7 +107,7 @@ async fn a_tool_reports_progress_changes_the_state_sees_its_request_and_asks() {
     let progress = asked.iter().find(|event| event["type"] == "ACTIVITY_SNAPSHOT").unwrap();
     let content =
         json!({ "toolCallId": "c0", "toolName": "order", "message": "Looking at the stock", "fraction": 0.5 });
-    assert_eq!((&progress["activityType"], &progress["content"]), (&json!("tool_progress"), &content));
+    assert_eq!((&progress["activityType"], &progress["content"]), (&json!("agui-server.tool_progress"), &content));
     assert_eq!(orders.load(Ordering::SeqCst), 0);
 
     says(&provider, "Done.");

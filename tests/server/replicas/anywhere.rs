@@ -158,7 +158,7 @@ async fn check(server: &Replica, world: &World, run: &str) -> usize {
     let (set, send) = (world.calls("set"), world.calls("send"));
     assert!(set.0 >= 1 && set.1 == 1, "one effect by its key: {set:?}");
     assert!(send.0 <= 1, "at most one effect: {send:?}");
-    log.iter().filter(|it| it.event["name"] == "run_continued").count()
+    log.iter().filter(|it| it.event["name"] == "agui-server.run_continued").count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

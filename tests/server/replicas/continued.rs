@@ -95,7 +95,7 @@ fn names(events: &[Received]) -> Vec<&str> {
 }
 
 fn continued(events: &[Received]) -> Vec<&Value> {
-    let events = events.iter().filter(|it| it.event["name"] == "run_continued");
+    let events = events.iter().filter(|it| it.event["name"] == "agui-server.run_continued");
     events.map(|it| &it.event["value"]).collect()
 }
 
@@ -321,7 +321,7 @@ async fn a_run_whose_server_is_lost_four_times_is_given_up() {
             let mut followed = server.follow("r", 0).await;
             let mut count = 0;
             while count < attempt {
-                count += usize::from(followed.next().await?.event["name"] == "run_continued");
+                count += usize::from(followed.next().await?.event["name"] == "agui-server.run_continued");
             }
             Some(())
         })
@@ -484,7 +484,7 @@ async fn no_chat_behind_nginx_is_lost_when_two_servers_are_restarted_one_after_t
     for events in &all {
         assert_eq!(events.last().unwrap().name(), "RUN_FINISHED");
         assert_eq!(folded(events), [counted(150)]);
-        for continued in events.iter().filter(|it| it.event["name"] == "run_continued") {
+        for continued in events.iter().filter(|it| it.event["name"] == "agui-server.run_continued") {
             let stop = stopped.iter().rfind(|stop| **stop <= continued.at).unwrap();
             waits.push(continued.at.duration_since(*stop));
         }

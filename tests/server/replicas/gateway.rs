@@ -78,7 +78,7 @@ async fn a_gateway_that_is_killed_goes_on_with_the_run_that_its_backend_has_kept
     let starts: Vec<_> = log.iter().filter(|it| it.name() == "TEXT_MESSAGE_START").collect();
     let [first, again] = &starts[..] else { panic!("{starts:?}") };
     assert_ne!(first.event["messageId"], again.event["messageId"], "clients would append to a message of the same id");
-    let continued: Vec<_> = log.iter().filter(|it| it.event["name"] == "run_continued").collect();
+    let continued: Vec<_> = log.iter().filter(|it| it.event["name"] == "agui-server.run_continued").collect();
     assert_eq!(continued.len(), 1);
     assert_eq!(continued[0].event["value"], json!({ "attempt": 1, "cause": "server_lost" }));
 }

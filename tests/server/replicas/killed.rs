@@ -19,7 +19,7 @@ async fn another_server_goes_on_with_the_run_of_a_killed_one() {
     let killed = Instant::now();
     a.kill();
     drop(started);
-    while seen.last().unwrap().event["name"] != "run_continued" {
+    while seen.last().unwrap().event["name"] != "agui-server.run_continued" {
         seen.push(followed.next().await.unwrap());
     }
     let lost = killed.elapsed();

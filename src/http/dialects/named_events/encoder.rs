@@ -13,6 +13,7 @@ use crate::protocol::{
     Event, FunctionCall, Message, MessageContent, MessageId, SubagentRunId, ThreadId, ToolCallId,
     encode::{SseDialect, write_string},
     event::{Custom, RunFinished, RunOutcome, ToolCallResult},
+    own_names::{ATTACHMENT_SKIPPED, TRUNCATED},
 };
 
 /// Writes the events of one run as named events.
@@ -202,13 +203,13 @@ impl NamedEventEncoder {
 
     /// Writes the notices of agents with a model.
     fn notice(&self, event: &Custom, out: &mut Vec<u8>) {
-        let text = |member: &str| event.value.get(member).and_then(Value::as_str).unwrap_or("unknown");
-        let message = match &*event.name {
-            "truncated" => format!("the answer is incomplete: {}", text("reason")),
-            "attachment_skipped" => format!("the model cannot read a part of a message: {}", text("reason")),
+        let (status, message) = match &*event.name {
+            TRUNCATED => ("truncated", "the answer is incomplete"),
+            ATTACHMENT_SKIPPED => ("attachment_skipped", "the model cannot read a part of a message"),
             _ => return,
         };
-        self.status(&event.name, &message, None, out);
+        let reason = event.value.get("reason").and_then(Value::as_str).unwrap_or("unknown");
+        self.status(status, &format!("{message}: {reason}"), None, out);
     }
 
     fn subagent_name(&self, run: &SubagentRunId) -> Option<String> {
@@ -307,7 +308,7 @@ mod tests {
     #[test]
     fn notices_of_models_are_statuses() {
         let frames = encoded(vec![
-            Custom::new("truncated", json!({ "reason": "length" })).into(),
+            Custom::new("agui-server.truncated", json!({ "reason": "length" })).into(),
             Custom::new("other", json!({ "reason": "x" })).into(),
         ]);
         let expected =

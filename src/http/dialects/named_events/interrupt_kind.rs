@@ -9,13 +9,14 @@ use super::{
 use crate::protocol::{
     Interrupt, JsonObject,
     approval::{allows_edits, asks_for_approval},
+    own_names::STEPS,
 };
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum InterruptKind {
     /// Approval of a tool call: the interrupt names one, and has no schema or one with a member `approved`.
     Action,
-    /// Approval of a plan: the interrupt's metadata has `steps`. If it names a tool call, its schema has them, too.
+    /// Approval of a plan: the interrupt's metadata has its steps. If it names a tool call, its schema has them, too.
     Plan(Vec<PlanStep>),
     /// Any other approval: the interrupt's schema has a member `approved`.
     Review,
@@ -28,7 +29,7 @@ pub(super) enum InterruptKind {
 impl InterruptKind {
     pub(super) fn of(interrupt: &Interrupt) -> Self {
         let is_about_call = interrupt.tool_call_id.is_some();
-        if let Some(steps) = interrupt.metadata.as_ref().and_then(|metadata| plan_steps(metadata.get("steps")?))
+        if let Some(steps) = interrupt.metadata.as_ref().and_then(|metadata| plan_steps(metadata.get(STEPS)?))
             && (!is_about_call || has_steps(interrupt.response_schema.as_ref()))
         {
             return Self::Plan(steps);

@@ -21,7 +21,8 @@ fn a_skipped_attachment_is_told_once_in_a_run() {
         done([skipped("b"), skipped("a"), skipped("a"), text(0, "2")]),
     ]);
     let played = play(LlmAgent::new(model).tools(increment(Approval::NotNeeded)), ask("?"));
-    let told: Vec<_> = played.events.iter().map(|event| event.starts_with("CUSTOM \"attachment_skipped\"")).collect();
+    let told: Vec<_> =
+        played.events.iter().map(|event| event.starts_with("CUSTOM \"agui-server.attachment_skipped\"")).collect();
     assert_eq!(told[..4], [true, true, true, false]);
     assert_eq!(told.iter().filter(|is_told| **is_told).count(), 3);
 }
@@ -42,7 +43,7 @@ fn citations_are_in_the_metadata_of_their_message() {
     for event in cited.clone() {
         builder.apply(event, &mut events);
     }
-    let expected = json!({ "citations": [{ "url": "https://a.example" }] });
+    let expected = json!({ "agui-server.citations": [{ "url": "https://a.example" }] });
     assert_eq!(serde_json::to_value(events.last().unwrap()).unwrap()["metadata"], expected);
     let answer = builder.finish().unwrap();
     assert_eq!(serde_json::to_value(&answer.messages[0]).unwrap()["metadata"], expected);

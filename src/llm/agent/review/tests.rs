@@ -16,7 +16,7 @@ fn stopped(reason: StopReason, blocks: impl IntoIterator<Item = Vec<ModelEvent>>
     events
 }
 
-const TRUNCATED: &str = "CUSTOM \"truncated\"";
+const TRUNCATED: &str = "CUSTOM \"agui-server.truncated\"";
 
 #[test]
 fn an_answer_that_ended_early_is_told_with_its_reason() {
@@ -130,7 +130,7 @@ fn an_answer_that_does_not_fit_is_corrected_once() {
     let model = Scripted::new([wrong(), done([text(0, r#"{"n":2}"#)]), wrong(), wrong(), wrong()]);
     let played = play(agent_with_schema(&model), ask("1+1?"));
     assert_eq!(played.end["result"], json!({ "n": 2 }));
-    let rejected = played.events.iter().filter(|event| event.starts_with("CUSTOM \"response_rejected\""));
+    let rejected = played.events.iter().filter(|event| event.starts_with("CUSTOM \"agui-server.response_rejected\""));
     assert_eq!(rejected.count(), 1, "{:?}", played.events);
     let Some(Turn::User(parts)) = model.requests()[1].turns.last().cloned() else { panic!() };
     let [ContentPart::Text(request)] = &parts[..] else { panic!("{parts:?}") };

@@ -41,7 +41,7 @@ when.answers = "review"
 play = [{ text = "Answer: {answer}" }]
 [[reply]]
 when.user = '^plan'
-play = [{ interrupts = [{ name = "plan", metadata = { steps = [
+play = [{ interrupts = [{ name = "plan", metadata = { "agui-server.steps" = [
     { description = "Search for weather data", status = "enabled" }, "Generate summary report",
 ] } }] }]
 [[reply]]
