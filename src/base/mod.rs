@@ -1,5 +1,6 @@
 //! Small rules that every room uses, such as the units of options. Uses no other room.
 
+pub(crate) mod complete_on_drop;
 pub(crate) mod fair_share;
 mod invalid_option;
 pub(crate) mod json_values;

@@ -17,7 +17,7 @@ use crate::{
     auth::AuthError,
     base::text::shortened,
     protocol::{PROTOCOL_VERSION, decode::DecodeError},
-    run::{AgentEntry, StartError, turn::stored_bytes::StorageLimit},
+    run::{AgentEntry, StartError, limits::stored_bytes::StorageLimit},
     store::StoreError,
     threads::ThreadError,
 };

@@ -53,7 +53,7 @@ pub struct ThreadOptions {
     #[default(200)]
     pub max_detached: usize,
     /// The maximum number of clients in this process that follow detached runs, beside those that started them. A principal
-    /// has at most its share, as of concurrent runs ([`PrincipalLimits::share_percent`](crate::run::turn::quota::PrincipalLimits::share_percent)).
+    /// has at most its share, as of concurrent runs ([`PrincipalLimits::share_percent`](crate::run::limits::quota::PrincipalLimits::share_percent)).
     #[serde(skip)]
     #[default(2000)]
     pub max_followers: usize,

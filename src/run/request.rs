@@ -1,8 +1,8 @@
 //! The argument and the result of [`Runs::start`](crate::run::runs::Runs::start).
 
 use super::{
-    agents::AgentEntry, drive::driver::Run, log::Follower, options::OnDisconnect, persist::stored_run::StoredRun,
-    turn::slot::Slot,
+    agents::AgentEntry, drive::driver::Run, limits::slot::Slot, log::Follower, options::OnDisconnect,
+    persist::stored_run::StoredRun,
 };
 use crate::{
     agent::{AppRequest, Forwarded, Principal},

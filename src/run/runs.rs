@@ -12,21 +12,19 @@ use smart_default::SmartDefault;
 
 use super::{
     agents::{AgentEntry, AgentRegistry},
-    drive::{
-        clock::RunLimits,
-        control::{LiveRuns, Stop},
-    },
-    log::debug_events::DebugEvents,
-    measured_store::MeasuredStore,
-    options::ThreadOptions,
-    thread_runs::{ThreadRuns, owner_of},
-    turn::{
+    control::{LiveRuns, Stop},
+    drive::clock::RunLimits,
+    events::debug_events::DebugEvents,
+    limits::{
         memory::RunMemoryBudget,
         owner_limit::{LimitReached, OwnerLimit},
         quota::{PrincipalLimits, RunRate},
         slot::Slot,
         start_error::StartError,
     },
+    measured_store::MeasuredStore,
+    options::ThreadOptions,
+    turn::thread_runs::{ThreadRuns, owner_of},
 };
 use crate::{
     agent::{Agent, Principal},

@@ -6,20 +6,20 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::{
+    admission::Admission,
     conversation::{
         branch::is_claim,
         ids::{LongId, check_id, check_message_ids},
         plan::ClientInput,
     },
-    options::OnDisconnect,
-    request::{DetachedRun, RunRequest, StartedRun},
-    runs::Runs,
-    thread_runs::{ThreadRuns, owner_of},
-    turn::{
-        admission::Admission,
+    limits::{
         owner_limit::{LimitReached, OwnerPermit},
         start_error::StartError,
     },
+    options::OnDisconnect,
+    request::{DetachedRun, RunRequest, StartedRun},
+    runs::Runs,
+    turn::thread_runs::{ThreadRuns, owner_of},
 };
 use crate::{
     agent::{AppRequest, Principal},

@@ -12,9 +12,11 @@ use super::{
     error::{MAX_COMMENT_BYTES, MAX_METADATA_BYTES},
 };
 use crate::run::{
-    conversation::ids::{check_id, check_message_ids},
-    log::thread_event_hub::ThreadChange,
-    persist::title::{MAX_TITLE_CHARS, on_one_line},
+    conversation::{
+        ids::{check_id, check_message_ids},
+        title::{MAX_TITLE_CHARS, on_one_line},
+    },
+    events::thread_event_hub::ThreadChange,
 };
 use crate::{
     agent::Principal,

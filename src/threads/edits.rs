@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{ThreadError, Threads, error::MAX_METADATA_BYTES};
 use crate::run::{
-    log::thread_event_hub::ThreadChange,
-    persist::title::{MAX_TITLE_CHARS, on_one_line},
+    conversation::title::{MAX_TITLE_CHARS, on_one_line},
+    events::thread_event_hub::ThreadChange,
 };
 use crate::{
     agent::Principal,

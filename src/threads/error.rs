@@ -1,7 +1,10 @@
 //! The errors of operations on stored threads.
 
 use crate::{
-    run::{conversation::ids::LongId, persist::title::MAX_TITLE_CHARS, turn::stored_bytes::StorageLimit},
+    run::{
+        conversation::{ids::LongId, title::MAX_TITLE_CHARS},
+        limits::stored_bytes::StorageLimit,
+    },
     store::StoreError,
 };
 

@@ -11,9 +11,9 @@ use tokio::{
 use super::{ThreadError, Threads};
 use crate::run::{
     AgentEntry,
-    drive::launch::observed_context,
-    log::thread_event_hub::ThreadChange,
-    persist::title::{cut_at_word, title_of},
+    conversation::title::{cut_at_word, title_of},
+    events::thread_event_hub::ThreadChange,
+    launch::observed_context,
 };
 use crate::{
     agent::{Forwarded, InputRules, RunIdentity},

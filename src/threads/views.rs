@@ -5,16 +5,15 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::{ThreadError, Threads};
-use crate::run::{
-    drive::{complete_on_drop::CompleteOnDrop, control::Stop},
-    log::{
-        Follower,
-        thread_event_hub::{ChangedThread, ThreadChange, ThreadChanges},
-    },
-};
 use crate::{
     agent::Principal,
+    base::complete_on_drop::CompleteOnDrop,
     protocol::{RunId, ThreadId},
+    run::{
+        control::Stop,
+        events::thread_event_hub::{ChangedThread, ThreadChange, ThreadChanges},
+        log::Follower,
+    },
     store::{CancelRequest, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadView},
 };
 

@@ -5,3 +5,4 @@ pub(crate) mod decide;
 pub(crate) mod ids;
 pub(crate) mod plan;
 pub(crate) mod resume;
+pub(crate) mod title;

@@ -8,7 +8,7 @@ use super::{
     decide::{AppendedMessage, BranchCase, BranchDecision, ClientList, decide_branch, find_existing_branch},
     resume::{ResumeDecision, check_resume},
 };
-use crate::run::thread_runs::ThreadRuns;
+use crate::run::turn::thread_runs::ThreadRuns;
 use crate::{
     protocol::{Interrupt, Message, MessageId, ResumeEntry, RunAgentInput},
     store::{

@@ -15,14 +15,14 @@ use futures::stream::{self, Stream, StreamExt as _};
 
 use super::{
     clock::{Clock, Deadline, RunLimits},
-    control::{RunControl, Stop},
     ending::{RunEnding, agent_failed, agent_panicked, agent_timed_out, lifecycle_ending, protocol_violated},
     guard::{Guard, RunClosing},
     progress::{Drive, EventSink, Progress},
+    run_report::{FirstTimes, RunReport},
 };
 use crate::run::{
-    persist::run_report::{FirstTimes, RunReport},
-    turn::slot::Slot,
+    control::{RunControl, Stop},
+    limits::slot::Slot,
 };
 use crate::{
     agent::{Agent, Principal, RunContext, generated},

@@ -2,7 +2,8 @@
 
 use std::any::Any;
 
-use super::{control::Stop, guard::Violation};
+use super::guard::Violation;
+use crate::run::control::Stop;
 use crate::{
     agent::AgentError,
     protocol::{

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, timeout};
 
 use super::live::{LiveLog, LogChunk, LogEnd, NextChunk};
+use crate::run::{limits::owner_limit::OwnerPermit, measured_store::MeasuredStore, turn::thread_runs::ThreadRuns};
 use crate::{
     observe::metrics::{GaugeCount, Metrics},
     protocol::RunId,
-    run::{measured_store::MeasuredStore, thread_runs::ThreadRuns, turn::owner_limit::OwnerPermit},
     store::{RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, Topic},
 };
 

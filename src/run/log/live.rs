@@ -16,10 +16,10 @@ use serde_json::Value;
 use tokio::{sync::Notify, time::Instant};
 
 use super::mark::{LogMark, is_mark};
+use crate::run::control::Stop;
 use crate::{
     agent::Journal,
     protocol::Event,
-    run::drive::control::Stop,
     store::{EventBatch, Lease},
 };
 

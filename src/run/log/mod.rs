@@ -4,14 +4,10 @@
 //! A follower only gets stored events, so it finds them again on any replica and after a crash. It reads at its own
 //! pace, the newest events from memory and older ones from the store, so a slow follower does not slow the run.
 
-pub(crate) mod debug_events;
-pub(crate) mod detached;
 mod follower;
 pub(crate) mod live;
+pub(crate) mod log_replay;
 pub(crate) mod mark;
-pub(crate) mod owner_hub;
-pub(crate) mod thread_event_hub;
-mod thread_events;
 mod writer;
 
 pub(crate) use follower::{FollowError, Follower};

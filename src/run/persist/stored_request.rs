@@ -6,12 +6,14 @@ use std::{borrow::Cow, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::agent::{Forwarded, Principal};
-use crate::base::trace::TraceContext;
-use crate::protocol::{Context, Messages, ResumeEntry, RunAgentInput, RunId, ThreadId, ToolDefinition};
 use crate::run::conversation::{
     plan::{ClientInput, Plan},
     resume::ResumeDecision,
+};
+use crate::{
+    agent::{Forwarded, Principal},
+    base::trace::TraceContext,
+    protocol::{Context, Messages, ResumeEntry, RunAgentInput, RunId, ThreadId, ToolDefinition},
 };
 
 #[derive(Serialize, Deserialize)]

@@ -14,12 +14,12 @@ use tokio::time::{Sleep, sleep};
 
 use super::transcribed_run::TranscribedRun;
 use crate::run::{
+    control::Stop,
     drive::{
-        control::Stop,
         ending::{SHUTDOWN_CODE, lease_lost},
         progress::{Drive, EventSink, Progress},
     },
-    thread_runs::ThreadRuns,
+    turn::thread_runs::ThreadRuns,
 };
 use crate::{
     protocol::{Event, event::RunError},

@@ -14,16 +14,15 @@ use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
 use crate::run::{
+    control::Stop,
     conversation::branch::LoadedThread,
     drive::{
-        control::Stop,
         driver::Run,
         progress::{Drive as _, EventSink, Progress},
         transcript::{Effect, Transcript, TranscriptChanges},
     },
-    log::thread_event_hub::ThreadChange,
-    thread_runs::ThreadRuns,
-    turn::queue::TurnGuard,
+    events::thread_event_hub::ThreadChange,
+    turn::{queue::TurnGuard, thread_runs::ThreadRuns},
 };
 use crate::{
     protocol::{

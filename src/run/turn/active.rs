@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{sync::Notify, time::timeout};
 
-use crate::run::{drive::control::RunControl, log::LiveLog};
+use crate::run::{control::RunControl, log::LiveLog};
 use crate::{protocol::RunId, store::Lease};
 
 #[derive(Debug)]

@@ -8,6 +8,12 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
+use crate::run::{
+    limits::start_error::StartError,
+    log::LiveLog,
+    request::{RunRequest, StartedRun},
+    runs::{Runs, RunsBuilder},
+};
 use crate::{
     agent::{
         AgentError, EventStream, RunJournal,
@@ -15,12 +21,6 @@ use crate::{
         event_stream, events,
     },
     protocol::{Interrupt, event::RunError},
-    run::{
-        log::LiveLog,
-        request::{RunRequest, StartedRun},
-        runs::{Runs, RunsBuilder},
-        turn::start_error::StartError,
-    },
     store::Lease,
 };
 

@@ -8,15 +8,14 @@ use std::sync::{
 use futures::future::BoxFuture;
 use tokio::{sync::Notify, task::AbortHandle};
 
-use super::{
+use super::{queue::ThreadQueue, thread_data::ThreadData};
+use crate::run::{
     conversation::branch::{BranchCache, LoadedThread},
-    log::{LogWriter, thread_event_hub::ThreadEventHub},
+    events::thread_event_hub::ThreadEventHub,
+    limits::{owner_limit::OwnerLimit, quota::PrincipalLimits, stored_bytes::StoredBytes},
+    log::LogWriter,
     measured_store::MeasuredStore,
     options::ThreadOptions,
-    turn::{
-        owner_limit::OwnerLimit, queue::ThreadQueue, quota::PrincipalLimits, stored_bytes::StoredBytes,
-        thread_data::ThreadData,
-    },
 };
 use crate::{
     agent::Principal,

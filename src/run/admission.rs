@@ -5,27 +5,27 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    memory::RunMemory,
-    queue::{EnterError, TurnGuard},
-    start_error::StartError,
-};
-use crate::run::{
     agents::AgentEntry,
     conversation::{
         branch::LoadedThread,
         plan::{ClientInput, Plan, PlanError},
         resume::ResumeDecision,
+        title::title_of,
     },
-    drive::complete_on_drop::CompleteOnDrop,
-    log::{Follower, thread_event_hub::ThreadChange},
+    events::thread_event_hub::ThreadChange,
+    limits::{memory::RunMemory, start_error::StartError},
+    log::Follower,
     options::ConcurrentRuns,
-    persist::{stored_request::StoredRequest, title::title_of},
+    persist::stored_request::StoredRequest,
     request::RunCaller,
-    thread_runs::ThreadRuns,
+    turn::{
+        queue::{EnterError, TurnGuard},
+        thread_runs::ThreadRuns,
+    },
 };
 use crate::{
     agent::Principal,
-    base::trace::TraceContext,
+    base::{complete_on_drop::CompleteOnDrop, trace::TraceContext},
     protocol::{Interrupt, RunAgentInput, RunId},
     store::{
         BeginOutcome, Lease, LostRun, NewRun, RunEnd, RunRecord, RunStatus, SharedStore, StoreError, ThreadKey,

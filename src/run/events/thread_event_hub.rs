@@ -17,9 +17,11 @@ use tokio::{
 use utoipa::ToSchema;
 
 use super::owner_hub::{OwnerEvents, OwnerHub};
-use crate::protocol::ThreadId;
 use crate::run::measured_store::MeasuredStore;
-use crate::store::{Thread, ThreadKey};
+use crate::{
+    protocol::ThreadId,
+    store::{Thread, ThreadKey},
+};
 
 /// The number of events that a slow reader may be behind.
 const MAX_BEHIND: usize = 256;
@@ -49,7 +51,7 @@ pub(crate) enum ThreadChange {
     Deleted,
 }
 
-/// An event of [`ThreadRuns::follow_changes`](crate::run::thread_runs::ThreadRuns::follow_changes).
+/// An event of [`ThreadRuns::follow_changes`](crate::run::turn::thread_runs::ThreadRuns::follow_changes).
 #[derive(Debug, Clone)]
 pub(crate) enum ThreadEvent {
     /// A thread has changed.

@@ -6,10 +6,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use super::{LiveLog, LogEnd, live::to_line};
+use super::transcribed_run::TranscribedRun;
 use crate::run::{
-    drive::{control::Stop, progress::Progress},
-    persist::transcribed_run::TranscribedRun,
+    control::Stop,
+    drive::progress::Progress,
+    log::{LiveLog, LogEnd, live::to_line},
 };
 use crate::{protocol::Event, store::StoreError};
 

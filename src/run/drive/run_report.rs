@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::run::drive::clock::Clock;
+use super::clock::Clock;
 use crate::{
     agent::RunContext,
     base::text::shortened,

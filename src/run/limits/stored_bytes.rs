@@ -8,10 +8,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{
-    run::measured_store::MeasuredStore,
-    store::{Retention, StoreError},
-};
+use crate::run::measured_store::MeasuredStore;
+use crate::store::{Retention, StoreError};
 
 /// The longest time for which a reading is used.
 const MAX_AGE: Duration = Duration::from_secs(60);

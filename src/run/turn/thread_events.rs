@@ -1,7 +1,8 @@
 //! Changes of threads as they happen, for lists that keep themselves current.
 
-use super::thread_event_hub::{Announcement, ThreadChange};
-use crate::{run::thread_runs::ThreadRuns, store::ThreadKey};
+use super::thread_runs::ThreadRuns;
+use crate::run::events::thread_event_hub::{Announcement, ThreadChange};
+use crate::store::ThreadKey;
 
 impl ThreadRuns {
     /// Reports a change to the readers of this process and of all others.

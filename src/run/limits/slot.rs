@@ -1,7 +1,7 @@
 //! [`Slot`]: the right to one run.
 
 use super::{memory::RunMemory, owner_limit::OwnerPermit};
-use crate::run::drive::control::LiveGuard;
+use crate::run::control::LiveGuard;
 
 /// The right to one run, and its place among the live runs, which a shutdown stops and waits for. It is held until the
 /// run's last byte is sent or its end is stored, whichever comes last.

@@ -10,10 +10,11 @@ use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use super::active::ActiveRun;
-use crate::run::{
-    drive::control::Stop, log::thread_event_hub::receive_announcements, measured_store::MeasuredStore,
-    thread_runs::ThreadRuns,
+use super::{
+    control::Stop,
+    events::thread_event_hub::receive_announcements,
+    measured_store::MeasuredStore,
+    turn::{active::ActiveRun, thread_runs::ThreadRuns},
 };
 use crate::store::{LostRun, SharedStore, StoreError, Topic, now};
 
@@ -245,7 +246,7 @@ mod tests {
     use super::*;
     use crate::{
         observe::metrics::Metrics,
-        run::{measured_store::MeasuredStore, options::ThreadOptions, turn::quota::PrincipalLimits},
+        run::{limits::quota::PrincipalLimits, measured_store::MeasuredStore, options::ThreadOptions},
         store::MemoryStore,
     };
 

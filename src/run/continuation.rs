@@ -9,19 +9,20 @@ use futures::FutureExt as _;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{clock::RunLimits, guard::RunClosing, log_replay::LogReplay, progress::Drive as _};
-use crate::run::{
+use super::{
     agents::AgentEntry,
-    log::{LiveLog, detached, live::to_line, mark::LogMark},
+    drive::{clock::RunLimits, guard::RunClosing, progress::Drive as _},
+    limits::{memory::RequestSize, slot::Slot},
+    log::{LiveLog, live::to_line, log_replay::LogReplay, mark::LogMark},
     measured_store::MeasuredStore,
     persist::{
+        detached,
         stored_request::StoredRequest,
         transcribed_run::{RunGuards, TranscribedRun},
     },
     request::RunCaller,
     runs::Runs,
-    thread_runs::ThreadRuns,
-    turn::{active::ActiveRun, memory::RequestSize, slot::Slot},
+    turn::{active::ActiveRun, thread_runs::ThreadRuns},
 };
 use crate::{
     agent::{Continuation, Principal, RunJournal},

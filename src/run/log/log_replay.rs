@@ -4,8 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{guard::Guard, transcript::Transcript};
-use crate::run::{conversation::branch::LoadedThread, log::mark::LogMark, thread_runs::ThreadRuns};
+use super::mark::LogMark;
+use crate::run::{
+    conversation::branch::LoadedThread,
+    drive::{guard::Guard, transcript::Transcript},
+    turn::thread_runs::ThreadRuns,
+};
 use crate::{
     protocol::{Event, RunAgentInput},
     store::{RunRecord, StoreError, ThreadKey},

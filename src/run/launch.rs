@@ -2,19 +2,22 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{clock::RunLimits, driver::Run, progress::Drive as _, transcript::Transcript};
-use crate::run::{
+use super::{
+    admission::BegunRun,
     agents::AgentEntry,
     conversation::{branch::LoadedThread, decide::BranchCase, plan::ClientInput, resume::ResumeDecision},
-    log::{Follower, LiveLog, detached},
+    drive::{clock::RunLimits, driver::Run, progress::Drive as _, transcript::Transcript},
+    limits::start_error::StartError,
+    log::{Follower, LiveLog},
     options::ConcurrentRuns,
     persist::{
+        detached,
         stored_run::StoredRun,
         transcribed_run::{RunGuards, TranscribedRun},
     },
     request::{DetachedRun, RunCaller, StartedRun},
     runs::Runs,
-    turn::{active::ActiveRun, admission::BegunRun, start_error::StartError},
+    turn::active::ActiveRun,
 };
 use crate::{
     agent::{Forwarded, InputRules, RunContext, RunIdentity, RunJournal},

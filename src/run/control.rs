@@ -14,7 +14,7 @@ use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::run::log::debug_events::DebugHub;
+use super::events::debug_events::DebugHub;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {

@@ -2,9 +2,10 @@
 
 use crate::run::{
     conversation::branch::LoadedThread,
-    drive::{log_replay::LogReplay, transcript::TranscriptChanges},
-    log::{live::to_line, thread_event_hub::ThreadChange},
-    thread_runs::ThreadRuns,
+    drive::transcript::TranscriptChanges,
+    events::thread_event_hub::ThreadChange,
+    log::{live::to_line, log_replay::LogReplay},
+    turn::thread_runs::ThreadRuns,
 };
 use crate::{
     protocol::{

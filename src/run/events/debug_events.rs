@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::owner_hub::{OwnerEvents, OwnerHub};
-use crate::run::turn::owner_limit::{OwnerLimit, OwnerPermit};
+use crate::run::limits::owner_limit::{OwnerLimit, OwnerPermit};
 use crate::{agent::RunIdentity, protocol::Event};
 
 /// The number of events that a slow reader may be behind. Then it loses the oldest ones.

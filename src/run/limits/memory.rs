@@ -6,11 +6,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::start_error::StartError;
+use crate::run::conversation::branch::MESSAGE_OVERHEAD_BYTES;
 use crate::{
     agent::Principal,
     base::memory_budget::{MemoryBudget, Room},
     protocol::decode::{MAX_OPEN_VALUES, MAX_VALUES},
-    run::conversation::branch::MESSAGE_OVERHEAD_BYTES,
     store::ThreadSize,
 };
 
