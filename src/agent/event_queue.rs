@@ -35,8 +35,8 @@ struct QueueState {
     is_closed: bool,
     /// The stream's task, while the stream waits for events.
     stream: Option<Waker>,
-    /// Tasks that wait until `taken` reaches a number.
-    senders: Vec<(u64, Waker)>,
+    /// Tasks that wait until `taken` reaches a number, in the order of the numbers.
+    senders: VecDeque<(u64, Waker)>,
 }
 
 impl EventQueue {
@@ -64,10 +64,10 @@ impl EventQueue {
         state.taken += 1;
         let taken = state.taken;
         // The agent's future is polled again before the stream waits, so a sender in the stream's own task needs no wake.
-        let woken = state.senders.extract_if(.., |(last, _)| *last <= taken);
-        let woken: Vec<_> = woken.map(|(_, waker)| waker).filter(|waker| !waker.will_wake(cx.waker())).collect();
+        let count = state.senders.iter().take_while(|(last, _)| *last <= taken).count();
+        let woken: Vec<_> = state.senders.drain(..count).map(|(_, waker)| waker).collect();
         drop(state);
-        woken.into_iter().for_each(Waker::wake);
+        woken.into_iter().filter(|waker| !waker.will_wake(cx.waker())).for_each(Waker::wake);
         Some(event)
     }
 
@@ -112,9 +112,10 @@ impl QueueState {
         if self.taken >= last {
             return Poll::Ready(Ok(()));
         }
-        match self.senders.iter_mut().find(|(number, waker)| *number == last && waker.will_wake(cx.waker())) {
-            Some(_) => {}
-            None => self.senders.push((last, cx.waker().clone())),
+        let at = self.senders.partition_point(|(number, _)| *number < last);
+        let mut equal = self.senders.range(at..).take_while(|(number, _)| *number == last);
+        if !equal.any(|(_, waker)| waker.will_wake(cx.waker())) {
+            self.senders.insert(at, (last, cx.waker().clone()));
         }
         Poll::Pending
     }

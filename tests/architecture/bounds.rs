@@ -61,7 +61,11 @@ const TESTS: &[(&str, &str, &str)] = &[
     ),
     ("comments of feedback", "tests/threads/feedback.rs", "wrong_feedback_is_refused"),
     ("copies of threads", "tests/threads/copies.rs", "wrong_imports_and_forks_are_refused_and_store_nothing"),
-    ("readers of thread events", "src/run/events/thread_event_hub.rs", "a_slow_reader_is_told_that_it_has_missed_events"),
+    (
+        "readers of thread events",
+        "src/run/events/thread_event_hub.rs",
+        "a_slow_reader_is_told_that_it_has_missed_events",
+    ),
     (
         "readers of CopilotKit's inspector",
         "src/run/events/debug_events.rs",

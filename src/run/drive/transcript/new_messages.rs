@@ -172,7 +172,9 @@ impl Index {
 impl FromIterator<Message> for NewMessages {
     fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
         let mut new = Self::default();
-        messages.into_iter().for_each(|message| drop(new.push(message)));
+        for message in messages {
+            new.push(message);
+        }
         new
     }
 }

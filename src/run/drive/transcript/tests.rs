@@ -5,9 +5,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     agent::emit::{ReasoningSpan, Step, TextMessage, ToolCallEvents},
-    protocol::event::{
-        ActivityDelta, ActivitySnapshot, MessagesSnapshot, StateSnapshot, SubagentFinished, SubagentStarted,
-        ToolCallResult,
+    protocol::{
+        JsonPatch, SubagentRunId,
+        event::{
+            ActivityDelta, ActivitySnapshot, MessagesSnapshot, StateSnapshot, SubagentFinished, SubagentStarted,
+            ToolCallResult,
+        },
     },
     run::drive::guard::Guard,
 };
@@ -124,9 +127,12 @@ fn results_stand_behind_their_calls_in_the_order_in_which_they_come() {
     // More than are searched one by one.
     for calls in [3, 40] {
         let mut transcript = started();
-        let call = |n| ToolCallEvents::with_id(format!("c{n}"), "f").within(&TextMessage::with_id(format!("a{}", n % 2)));
+        let call =
+            |n| ToolCallEvents::with_id(format!("c{n}"), "f").within(&TextMessage::with_id(format!("a{}", n % 2)));
         (0..calls).for_each(|n| transcript.apply(&call(n).start()));
-        (0..calls).rev().for_each(|n| transcript.apply(&ToolCallResult::new(format!("t{n}"), format!("c{n}"), "x").into()));
+        (0..calls)
+            .rev()
+            .for_each(|n| transcript.apply(&ToolCallResult::new(format!("t{n}"), format!("c{n}"), "x").into()));
         transcript.apply(&ToolCallResult::new("unknown", "no call", "x").into());
         let results = |parity| (0..calls).rev().filter(move |n| n % 2 == parity).map(|n| format!("t{n}"));
         // The message `a1` is of the base.
@@ -164,11 +170,11 @@ fn the_cost_of_a_run_is_linear_in_its_events_of_each_kind() {
             starts.chain((0..n).map(|n| texts[n % 2].delta("x"))).collect()
         }),
         ("reasoning", |n| (0..n).flat_map(|_| ReasoningSpan::whole("x")).collect()),
-        ("steps", |n| (0..n).map(|n| Step::new(format!("s{n}"))).flat_map(|step| [step.start(), step.finish()]).collect()),
-        ("calls with their results", |n| (0..n).flat_map(|n| [&whole(&own(n))[..], &[answered(n)]].concat()).collect()),
-        ("calls before their results", |n| {
-            (0..n).flat_map(|n| whole(&own(n))).chain((0..n).map(answered)).collect()
+        ("steps", |n| {
+            (0..n).map(|n| Step::new(format!("s{n}"))).flat_map(|step| [step.start(), step.finish()]).collect()
         }),
+        ("calls with their results", |n| (0..n).flat_map(|n| [&whole(&own(n))[..], &[answered(n)]].concat()).collect()),
+        ("calls before their results", |n| (0..n).flat_map(|n| whole(&own(n))).chain((0..n).map(answered)).collect()),
         ("calls of one message before their results", |n| {
             (0..n).flat_map(|n| whole(&of_one(n))).chain((0..n).rev().map(answered)).collect()
         }),
@@ -179,7 +185,8 @@ fn the_cost_of_a_run_is_linear_in_its_events_of_each_kind() {
         }),
         ("subagents", |n| {
             let ids = (0..n).map(|n| SubagentRunId::from(format!("s{n}")));
-            ids.flat_map(|id| [SubagentStarted::new(id.clone(), "s").into(), SubagentFinished::new(id).into()]).collect()
+            ids.flat_map(|id| [SubagentStarted::new(id.clone(), "s").into(), SubagentFinished::new(id).into()])
+                .collect()
         }),
         ("state", |n| (0..n).map(|n| StateSnapshot::new(json!(n)).into()).collect()),
     ];
