@@ -295,6 +295,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_agent_that_does_not_await_its_calls_is_refused_before_it_fills_the_memory() {
+        let (types, code) = outcome(start(|_, out| async move {
+            let endless = std::iter::repeat_with(|| crate::protocol::event::StepStarted::new("s").into());
+            assert_eq!(out.events(endless).await.unwrap_err().code(), "too_many_events");
+            let calls: Vec<_> = (0..70_000).map(|_| out.custom("n", 1)).collect();
+            futures::future::try_join_all(calls).await.map(drop)
+        }))
+        .await;
+        assert_eq!((types.len() <= 65_536, code.as_deref()), (true, Some("too_many_events")));
+    }
+
+    #[tokio::test]
     async fn dropping_the_stream_drops_the_future_and_fails_what_tasks_send() {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let sender = Arc::new(std::sync::Mutex::new(Some(sender)));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     AgentError, RunContext,
     emit::{self, ReasoningSpan, Step, TextMessage, ToolCallEvents, state},
-    event_queue::{Closed, EventQueue},
+    event_queue::{EventQueue, SendError},
 };
 use crate::protocol::{
     Event, Interrupt, JsonObject, JsonPatch, MessageContent, MessageId, ToolCallId,
@@ -168,8 +168,17 @@ impl Emitter {
     }
 
     /// Sends events that belong together: no clone of this emitter sends anything between them.
+    ///
+    /// # Errors
+    /// `run_ended`; `too_many_events`, and none of them is sent, if more than 65,536 would wait for the client.
     pub async fn events(&self, events: impl IntoIterator<Item = Event>) -> Result<(), AgentError> {
-        self.0.queue.send(events).await.map_err(|Closed| AgentError::new("run_ended", "the run has ended"))
+        self.0.queue.send(events).await.map_err(|error| {
+            let code = match error {
+                SendError::Closed => "run_ended",
+                SendError::TooManyEvents => "too_many_events",
+            };
+            AgentError::new(code, error.to_string())
+        })
     }
 
     fn close_with<const N: usize>(&self, events: [Event; N]) -> CloseOnDrop {
@@ -272,7 +281,8 @@ impl CloseOnDrop {
 
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        self.out.queue().push(std::mem::take(&mut self.events));
+        // Without room for these, the run's guard closes what is open.
+        let _ = self.out.queue().push(std::mem::take(&mut self.events));
     }
 }
 

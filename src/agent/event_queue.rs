@@ -12,8 +12,17 @@ use parking_lot::Mutex;
 
 use crate::protocol::Event;
 
-#[derive(Debug)]
-pub(super) struct Closed;
+/// The events that agents may send without waiting for the stream, as tasks and joined futures do. About 16 MB.
+const MAX_HELD_EVENTS: usize = 65_536;
+
+/// The reason why events are not sent.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    #[error("the run has ended")]
+    Closed,
+    #[error("more than {MAX_HELD_EVENTS} events wait for the client: await each call before the next")]
+    TooManyEvents,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct EventQueue(Mutex<QueueState>);
@@ -26,26 +35,26 @@ struct QueueState {
     is_closed: bool,
     /// The stream's task, while the stream waits for events.
     stream: Option<Waker>,
-    /// Tasks that wait until `taken` reaches a number.
-    senders: Vec<(u64, Waker)>,
+    /// Tasks that wait until `taken` reaches a number, in the order of the numbers.
+    senders: VecDeque<(u64, Waker)>,
 }
 
 impl EventQueue {
     /// Returns the number of the last event. A closed queue drops the events.
-    pub(super) fn push(&self, events: impl IntoIterator<Item = Event>) -> u64 {
+    pub(super) fn push(&self, events: impl IntoIterator<Item = Event>) -> Result<u64, SendError> {
         let mut state = self.0.lock();
-        let stream = state.push(events);
+        let stream = state.push(events)?;
         let last = state.pushed;
         drop(state);
         if let Some(waker) = stream {
             waker.wake();
         }
-        last
+        Ok(last)
     }
 
     /// Waits until the stream has taken the events. They are sent even if the future is dropped after its first poll.
-    pub(super) async fn send(&self, events: impl IntoIterator<Item = Event>) -> Result<(), Closed> {
-        let last = self.push(events);
+    pub(super) async fn send(&self, events: impl IntoIterator<Item = Event>) -> Result<(), SendError> {
+        let last = self.push(events)?;
         poll_fn(|cx| self.0.lock().poll_taken(last, cx)).await
     }
 
@@ -55,10 +64,10 @@ impl EventQueue {
         state.taken += 1;
         let taken = state.taken;
         // The agent's future is polled again before the stream waits, so a sender in the stream's own task needs no wake.
-        let woken = state.senders.extract_if(.., |(last, _)| *last <= taken);
-        let woken: Vec<_> = woken.map(|(_, waker)| waker).filter(|waker| !waker.will_wake(cx.waker())).collect();
+        let count = state.senders.iter().take_while(|(last, _)| *last <= taken).count();
+        let woken: Vec<_> = state.senders.drain(..count).map(|(_, waker)| waker).collect();
         drop(state);
-        woken.into_iter().for_each(Waker::wake);
+        woken.into_iter().filter(|waker| !waker.will_wake(cx.waker())).for_each(Waker::wake);
         Some(event)
     }
 
@@ -81,27 +90,32 @@ impl EventQueue {
 }
 
 impl QueueState {
-    /// Returns the stream's task if it has to be woken.
-    fn push(&mut self, events: impl IntoIterator<Item = Event>) -> Option<Waker> {
+    /// Returns the stream's task if it has to be woken. Takes all of the events or none.
+    fn push(&mut self, events: impl IntoIterator<Item = Event>) -> Result<Option<Waker>, SendError> {
         if self.is_closed {
-            return None;
+            return Ok(None);
         }
-        let before = self.events.len();
-        self.events.extend(events);
+        let (before, mut events) = (self.events.len(), events.into_iter());
+        self.events.extend(events.by_ref().take(MAX_HELD_EVENTS.saturating_sub(before)));
+        if events.next().is_some() {
+            self.events.truncate(before);
+            return Err(SendError::TooManyEvents);
+        }
         self.pushed += (self.events.len() - before) as u64;
-        if self.events.is_empty() { None } else { self.stream.take() }
+        Ok(if self.events.is_empty() { None } else { self.stream.take() })
     }
 
-    fn poll_taken(&mut self, last: u64, cx: &Context<'_>) -> Poll<Result<(), Closed>> {
+    fn poll_taken(&mut self, last: u64, cx: &Context<'_>) -> Poll<Result<(), SendError>> {
         if self.is_closed {
-            return Poll::Ready(Err(Closed));
+            return Poll::Ready(Err(SendError::Closed));
         }
         if self.taken >= last {
             return Poll::Ready(Ok(()));
         }
-        match self.senders.iter_mut().find(|(number, waker)| *number == last && waker.will_wake(cx.waker())) {
-            Some(_) => {}
-            None => self.senders.push((last, cx.waker().clone())),
+        let at = self.senders.partition_point(|(number, _)| *number < last);
+        let mut equal = self.senders.range(at..).take_while(|(number, _)| *number == last);
+        if !equal.any(|(_, waker)| waker.will_wake(cx.waker())) {
+            self.senders.insert(at, (last, cx.waker().clone()));
         }
         Poll::Pending
     }

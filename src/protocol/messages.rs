@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Message, MessageId, ToolCallId};
+use super::{Message, MessageId, ToolCall, ToolCallId};
 
 /// Messages in order. Cloning copies a reference; a change copies the list only if it is shared.
 ///
@@ -36,11 +36,11 @@ struct Inner {
     index: OnceLock<Index>,
 }
 
-/// The position at which each id first occurs.
+/// The position at which each id first occurs. A call has the position of its message, and its own in it.
 #[derive(Clone, Default)]
 struct Index {
     messages: HashMap<MessageId, usize>,
-    calls: HashMap<ToolCallId, usize>,
+    calls: HashMap<ToolCallId, (usize, usize)>,
 }
 
 /// Number of lookups that scan the list before an index is built for the following ones.
@@ -57,9 +57,32 @@ impl Messages {
 
     /// Returns the position of the assistant message that made a tool call.
     pub fn call_position(&self, id: &str) -> Option<usize> {
+        self.call_place(id).map(|(position, _)| position)
+    }
+
+    /// Returns the position of the assistant message that made a tool call, and which of its calls it is.
+    pub(crate) fn call_place(&self, id: &str) -> Option<(usize, usize)> {
         match self.index() {
             Some(index) => index.calls.get(id).copied(),
-            None => self.iter().position(|message| message.tool_calls().iter().any(|call| *call.id == *id)),
+            None => self.iter().enumerate().find_map(|(position, message)| {
+                message.tool_calls().iter().position(|call| *call.id == *id).map(|number| (position, number))
+            }),
+        }
+    }
+
+    /// Returns a message to change, except for its id and its calls. Copies the list if it is shared.
+    pub(crate) fn get_mut(&mut self, position: usize) -> Option<&mut Message> {
+        Arc::make_mut(&mut self.0).list.get_mut(position)
+    }
+
+    /// Adds a call to an assistant message. Copies the list if it is shared.
+    pub(crate) fn push_call(&mut self, position: usize, call: ToolCall) {
+        let inner = Arc::make_mut(&mut self.0);
+        let Some(Message::Assistant(holder)) = inner.list.get_mut(position) else { return };
+        let (id, calls) = (call.id.clone(), holder.tool_calls.get_or_insert_default());
+        calls.push(call);
+        if let Some(index) = inner.index.get_mut() {
+            index.calls.entry(id).or_insert((position, calls.len() - 1));
         }
     }
 
@@ -107,8 +130,8 @@ impl Messages {
 impl Index {
     fn add(&mut self, position: usize, message: &Message) {
         self.messages.entry(message.id().clone()).or_insert(position);
-        for call in message.tool_calls() {
-            self.calls.entry(call.id.clone()).or_insert(position);
+        for (number, call) in message.tool_calls().iter().enumerate() {
+            self.calls.entry(call.id.clone()).or_insert((position, number));
         }
     }
 }

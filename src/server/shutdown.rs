@@ -1,9 +1,9 @@
 //! The signals that end the process.
 
-use std::io;
+use std::{future::poll_fn, io, task::Poll};
 
-/// Waits until the process is told to stop: SIGTERM, or Ctrl-C. From the call on, and not only from the first poll, these
-/// signals do not end the process by themselves.
+/// Waits until the process is told to stop: SIGTERM, Ctrl-C, or SIGHUP of a terminal that is closed. From the call on, and
+/// not only from the first poll, these signals do not end the process by themselves.
 ///
 /// # Panics
 /// Outside of a Tokio runtime.
@@ -20,14 +20,15 @@ pub fn shutdown_signal() -> impl Future<Output = ()> + Send {
 #[cfg(unix)]
 fn signalled() -> impl Future<Output = io::Result<()>> + Send {
     use tokio::signal::unix::{SignalKind, signal};
-    let signals =
-        signal(SignalKind::terminate()).and_then(|terminate| Ok((terminate, signal(SignalKind::interrupt())?)));
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+    let signals: io::Result<Vec<_>> = kinds.into_iter().map(signal).collect();
     async move {
-        let (mut terminate, mut interrupt) = signals?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        let mut signals = signals?;
+        poll_fn(|cx| {
+            let mut received = signals.iter_mut().map(|signal| signal.poll_recv(cx));
+            if received.any(|polled| polled.is_ready()) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
         Ok(())
     }
 }
@@ -43,9 +44,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_signal_before_the_first_poll_is_not_lost() {
-        let stopped = shutdown_signal();
-        let kill = std::process::Command::new("kill").args(["-TERM", &std::process::id().to_string()]).status();
-        assert!(kill.unwrap().success());
-        stopped.await;
+        for name in ["-TERM", "-HUP"] {
+            let stopped = shutdown_signal();
+            let kill = std::process::Command::new("kill").args([name, &std::process::id().to_string()]).status();
+            assert!(kill.unwrap().success());
+            stopped.await;
+        }
     }
 }

@@ -141,7 +141,12 @@ impl Server {
         }
         let has_metrics = self.metrics.main_listener;
         let dependencies = tools.dependencies();
-        let routers = http::router(runs.clone(), self.auth, self.http, has_metrics, self.paths, further, dependencies);
+        let mut http = self.http;
+        if address.is_some() {
+            // Streams without an end leave connections for everything else.
+            http.max_streams = http.max_streams.min(self.connections.max / 2).max(1);
+        }
+        let routers = http::router(runs.clone(), self.auth, http, has_metrics, self.paths, further, dependencies);
         let handle = ServerHandle { runs, tools, recordings, drain: self.drain };
         handle.start();
         Ok((routers, handle, self.connections))

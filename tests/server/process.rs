@@ -31,7 +31,7 @@ async fn without_arguments_the_demo_agent_is_served() {
 
 #[tokio::test]
 async fn a_signal_lets_runs_end_and_then_ends_them() {
-    for signal in ["-TERM", "-INT"] {
+    for signal in ["-TERM", "-INT", "-HUP"] {
         let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "5")]);
         let send = |text: &str| client().post(format!("{}/send-message", process.url)).json(&input(text)).send();
         let (short, long) = (send("count to 4").await.unwrap(), send("count to 1000").await.unwrap());
@@ -61,6 +61,20 @@ async fn a_second_signal_ends_runs_at_once() {
     let body = response.text().await.unwrap();
     assert_eq!(events(&body).pop().unwrap()["code"], "server_shutdown");
     assert_eq!(process.ended().0, Some(0));
+}
+
+#[tokio::test]
+async fn streams_without_an_end_leave_half_of_the_connections() {
+    let process = Process::start(&[], &[("AGUI_SERVER__MAX_CONNECTIONS", "8")]);
+    let follow = async || client().get(format!("{}/threads/events", process.url)).send().await.unwrap();
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        streams.push(follow().await);
+        assert_eq!(streams.last().unwrap().status(), 200);
+    }
+    assert_eq!(follow().await.status(), 503);
+    let run = client().post(format!("{}/send-message", process.url)).json(&input("Hello")).send().await.unwrap();
+    assert_eq!(run.status(), 200);
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@
 //! The caller may have chosen the text of a claim. So a value is written in quotes, on one line and without invisible
 //! characters: it cannot look like a line of the prompt. What the model makes of the text within the quotes is not certain.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
 
+use regex::{Captures, Regex};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -148,10 +149,16 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
+/// Characters that a person does not see, such as U+3164 and U+E0100, and a model reads. `escape_debug` knows some of them.
+static INVISIBLE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\p{Default_Ignorable_Code_Point}").ok());
+
 /// Quotes a text. Quotes, backslashes, line ends, control characters and invisible characters are escaped, as in Rust.
 fn quoted(text: &str) -> Option<String> {
     // A single quote ends nothing, and is in many names.
-    (!text.is_empty()).then(|| format!("\"{}\"", text.escape_debug().to_string().replace("\\'", "'")))
+    let escaped = text.escape_debug().to_string().replace("\\'", "'");
+    let escape = |found: &Captures<'_>| found[0].escape_unicode().to_string();
+    let escaped = INVISIBLE.as_ref()?.replace_all(&escaped, escape);
+    (!text.is_empty()).then(|| format!("\"{escaped}\""))
 }
 
 #[cfg(test)]
@@ -180,6 +187,7 @@ mod tests {
             ("a\\\"b\\", r#""a\\\"b\\""#),
             ("a\u{2028}b\u{85}c\u{1b}[2Kd\0", r#""a\u{2028}b\u{85}c\u{1b}[2Kd\0""#),
             ("a\u{202e}b\u{200b}\u{e0041}\u{feff}", r#""a\u{202e}b\u{200b}\u{e0041}\u{feff}""#),
+            ("a\u{e0100}b\u{3164}c\u{34f}d\u{e01ef}", r#""a\u{e0100}b\u{3164}c\u{34f}d\u{e01ef}""#),
             ("{{principal}}", r#""{{principal}}""#),
             ("O'Brien, Zoë हिन्दी 株式会社", r#""O'Brien, Zoë हिन्दी 株式会社""#),
         ] {

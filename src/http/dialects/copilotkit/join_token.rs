@@ -1,7 +1,10 @@
 //! Tokens of the WebSocket. A browser sends no `Authorization` header with its handshake, so an authenticated request gets
 //! a token for it.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::VecDeque,
+    time::{Duration, SystemTime},
+};
 
 use hashlink::LruCache;
 use parking_lot::Mutex;
@@ -15,12 +18,17 @@ use crate::auth::Principal;
 
 /// The time for which a token opens connections.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// The number of credentials with a token. The one that asked the longest time ago loses its token to a new one.
-const MAX_TOKENS: usize = 10_000;
+/// The number of principals with a token. The one that asked the longest time ago loses its tokens to a new one.
+const MAX_PRINCIPALS: usize = 10_000;
+/// The number of credentials of a principal with a token: each token of an identity provider has its own time of expiry.
+/// The oldest one loses its token.
+const MAX_TOKENS_OF_PRINCIPAL: usize = 64;
 
 /// The newest token of each credential: of each principal and expiry.
 #[derive(SmartDefault)]
-pub(super) struct JoinTokens(#[default(Mutex::new(LruCache::new(MAX_TOKENS)))] Mutex<LruCache<String, Entry>>);
+pub(super) struct JoinTokens(
+    #[default(Mutex::new(LruCache::new(MAX_PRINCIPALS)))] Mutex<LruCache<String, VecDeque<Entry>>>,
+);
 
 struct Entry {
     secret: String,
@@ -29,18 +37,23 @@ struct Entry {
 }
 
 impl JoinTokens {
-    /// Returns a token of the form `KEY.SECRET`, where the key is a hash of principal and expiry. Tabs with one credential share
+    /// Returns a token of the form `KEY.SECRET`, where the key is a hash of the principal's id. Tabs with one credential share
     /// it.
     pub(super) fn issue(&self, principal: &Principal, now: Instant) -> String {
-        let credential = format!("{} {:?}", principal.id(), principal.expires_at());
-        let key: String = Sha256::digest(credential).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let key: String = Sha256::digest(principal.id()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let mut tokens = self.0.lock();
-        if let Some(entry) = tokens.get(&key).filter(|entry| entry.age(now) < LIFETIME / 2) {
+        let of_principal = tokens.entry(key.clone()).or_insert_with(VecDeque::new);
+        let is_same = |entry: &&Entry| entry.principal.expires_at() == principal.expires_at();
+        if let Some(entry) = of_principal.iter().find(is_same).filter(|entry| entry.age(now) < LIFETIME / 2) {
             return format!("{key}.{}", entry.secret);
+        }
+        of_principal.retain(|entry| !is_same(&entry));
+        if of_principal.len() == MAX_TOKENS_OF_PRINCIPAL {
+            of_principal.pop_front();
         }
         let secret = Uuid::new_v4().simple().to_string();
         let token = format!("{key}.{secret}");
-        tokens.insert(key, Entry { secret, principal: principal.clone(), issued: now });
+        of_principal.push_back(Entry { secret, principal: principal.clone(), issued: now });
         token
     }
 
@@ -48,10 +61,10 @@ impl JoinTokens {
     pub(super) fn check(&self, token: &str, now: Instant) -> Option<Principal> {
         let (key, secret) = token.split_once('.')?;
         let tokens = self.0.lock();
-        let entry = tokens.peek(key).filter(|entry| entry.age(now) < LIFETIME)?;
+        let is_same = |entry: &&Entry| bool::from(entry.secret.as_bytes().ct_eq(secret.as_bytes()));
+        let entry = tokens.peek(key)?.iter().find(is_same).filter(|entry| entry.age(now) < LIFETIME)?;
         let has_expired = entry.principal.expires_at().is_some_and(|time| time <= SystemTime::now());
-        let is_same = bool::from(entry.secret.as_bytes().ct_eq(secret.as_bytes()));
-        (is_same && !has_expired).then(|| entry.principal.clone())
+        (!has_expired).then(|| entry.principal.clone())
     }
 }
 
@@ -100,9 +113,21 @@ mod tests {
         {
             assert_eq!(tokens.check(wrong, now), None, "{wrong}");
         }
-        for n in 0..MAX_TOKENS {
+        for n in 0..MAX_PRINCIPALS {
             tokens.issue(&Principal::new("key", &n.to_string()), now);
         }
         assert_eq!(tokens.check(&token, now), None);
+    }
+
+    #[test]
+    fn a_principal_with_many_credentials_takes_no_token_of_another() {
+        let (tokens, now) = (JoinTokens::default(), Instant::now());
+        let bobs = tokens.issue(&Principal::new("jwt", "bob"), now);
+        let expiry = |n: u64| SystemTime::now() + Duration::from_secs(60 + n);
+        let anns = |n: u64| tokens.issue(&Principal::new("jwt", "ann").with_expiry(expiry(n)), now);
+        let first = anns(0);
+        let last = (1..=10_400).map(anns).last().unwrap();
+        assert!(tokens.check(&bobs, now).is_some() && tokens.check(&last, now).is_some());
+        assert_eq!(tokens.check(&first, now), None, "the oldest one is replaced");
     }
 }

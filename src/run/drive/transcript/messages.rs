@@ -1,6 +1,6 @@
 //! Applies the events of streamed messages: text, reasoning, tool calls and their results.
 
-use super::{Transcript, merge};
+use super::{NewMessages, Place, Transcript, merge};
 use crate::protocol::{
     AssistantMessage, DeveloperMessage, JsonObject, Message, MessageContent, MessageId, ReasoningMessage,
     SystemMessage, ToolCall, ToolCallId, ToolMessage, UserMessage,
@@ -57,11 +57,15 @@ impl Transcript {
             merge(&mut call.metadata, metadata);
             return;
         }
-        let position = self.call_holder(event);
-        let Some(Message::Assistant(holder)) = self.get_mut(position) else { return };
         let mut call = ToolCall::new(event.tool_call_id.clone(), event.tool_call_name.clone(), "");
         merge(&mut call.metadata, metadata);
-        holder.tool_calls.get_or_insert_default().push(call);
+        match self.call_holder(event) {
+            Place::New(place) => self.new.push_call(place, call),
+            Place::Kept(position) => {
+                self.changed.insert(position);
+                self.base.push_call(position, call);
+            }
+        }
     }
 
     pub(crate) fn annotate_call(&mut self, id: &ToolCallId, metadata: Option<&JsonObject>) {
@@ -73,11 +77,11 @@ impl Transcript {
     }
 
     /// A missing message is created under the parent's id, or the call's id if the parent is no assistant message.
-    fn call_holder(&mut self, event: &ToolCallStart) -> usize {
+    fn call_holder(&mut self, event: &ToolCallStart) -> Place {
         let own = || MessageId::from(event.tool_call_id.as_str());
         let id = match event.parent_message_id.as_ref().filter(|id| !id.is_empty()) {
             Some(parent) => match self.position(parent) {
-                Some(position) if matches!(self.get(position), Some(Message::Assistant(_))) => return position,
+                Some(place) if matches!(self.get(place), Some(Message::Assistant(_))) => return place,
                 Some(_) => own(),
                 None => parent.clone(),
             },
@@ -87,20 +91,20 @@ impl Transcript {
         let mut holder = AssistantMessage::new(id);
         holder.tool_calls = Some(Vec::new());
         holder.subagent_run_id = event.subagent_run_id.clone().filter(|_| is_new);
-        self.new.push(Message::Assistant(holder));
-        self.len() - 1
+        Place::New(self.new.push(Message::Assistant(holder)))
     }
 
-    fn call_position(&self, id: &ToolCallId) -> Option<usize> {
-        let makes = |message: &Message| message.tool_calls().iter().any(|call| call.id == *id);
-        let new = || self.new.iter().position(makes).map(|position| self.kept + position);
-        self.base.call_position(id).filter(|position| *position < self.kept).or_else(new)
+    /// Returns the place of the message that made a call, and which of its calls it is.
+    fn call_position(&mut self, id: &ToolCallId) -> Option<(Place, usize)> {
+        let kept = self.base.call_place(id).filter(|(position, _)| *position < self.kept);
+        let kept = kept.map(|(position, number)| (Place::Kept(position), number));
+        kept.or_else(|| self.new.call_position(id).map(|(place, number)| (Place::New(place), number)))
     }
 
     pub(crate) fn call_mut(&mut self, id: &ToolCallId) -> Option<&mut ToolCall> {
-        let position = self.call_position(id)?;
-        match self.get_mut(position)? {
-            Message::Assistant(assistant) => assistant.tool_calls.as_mut()?.iter_mut().find(|call| call.id == *id),
+        let (place, number) = self.call_position(id)?;
+        match self.get_mut(place)? {
+            Message::Assistant(assistant) => assistant.tool_calls.as_mut()?.get_mut(number),
             _ => None,
         }
     }
@@ -111,11 +115,27 @@ impl Transcript {
         let result = ToolMessage::new(event.message_id.clone(), event.content.clone(), event.tool_call_id.clone());
         let mut result = ToolMessage { subagent_run_id: event.subagent_run_id.clone(), ..result };
         merge(&mut result.metadata, metadata);
-        let mut position = self.call_position(&event.tool_call_id).map_or(self.len(), |holder| holder + 1);
-        while matches!(self.get(position), Some(Message::Tool(_))) {
-            position += 1;
+        let result = Message::Tool(result);
+        match self.call_position(&event.tool_call_id) {
+            None => self.new.push(result),
+            Some((Place::New(place), _)) => self.new.push_result(place, result),
+            Some((Place::Kept(position), _)) => {
+                self.split_after_results_of(position);
+                self.new.push_result(NewMessages::START, result)
+            }
+        };
+    }
+
+    /// Makes new messages of the kept ones that follow the results of a message.
+    fn split_after_results_of(&mut self, position: usize) {
+        let is_result = |message: &&Message| matches!(message, Message::Tool(_));
+        let results = self.base[position + 1..self.kept].iter().take_while(is_result).count();
+        let kept = position + 1 + results;
+        if kept < self.kept {
+            let tail = self.base[kept..self.kept].iter().cloned();
+            self.new = tail.chain(std::mem::take(&mut self.new)).collect();
+            (self.kept, self.last) = (kept, None);
         }
-        self.insert(position, Message::Tool(result));
     }
 }
 

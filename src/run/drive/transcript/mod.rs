@@ -7,12 +7,14 @@
 //! grow with the conversation, and only changes are stored.
 
 mod messages;
+mod new_messages;
 mod snapshot;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use self::new_messages::{NewMessages, NewPlace};
 use crate::protocol::{
     Event, JsonObject, Message, MessageId, Messages, Metadata, RunAgentInput,
     event::{EncryptedValueSubtype, ReasoningEncryptedValue, StateDelta},
@@ -39,9 +41,9 @@ pub struct Transcript {
     /// The number of those messages that are kept, from the first on.
     kept: usize,
     changed: BTreeSet<usize>,
-    new: Vec<Message>,
-    /// The position of the message that was looked up last. Most events continue the message of the event before them.
-    last: usize,
+    new: NewMessages,
+    /// The place of the message that was looked up last. Most events continue the message of the event before them.
+    last: Option<Place>,
     state: Value,
     state_changed: bool,
     /// What the patches of the run may still cost.
@@ -59,6 +61,14 @@ pub(crate) struct TranscriptChanges {
     pub(crate) state: Option<Value>,
 }
 
+/// The place of a message.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// A position in the messages that the run starts from.
+    Kept(usize),
+    New(NewPlace),
+}
+
 /// What an event has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -74,8 +84,8 @@ impl Transcript {
     /// Creates a conversation with these messages and state.
     pub fn new(messages: impl Into<Messages>, state: Value) -> Self {
         let base = messages.into();
-        let (kept, changed, new) = (base.len(), BTreeSet::new(), Vec::new());
-        Self { base, kept, changed, new, last: 0, state, state_changed: false, patch_budget: MAX_PATCH_COST }
+        let (kept, changed, new) = (base.len(), BTreeSet::new(), NewMessages::default());
+        Self { base, kept, changed, new, last: None, state, state_changed: false, patch_budget: MAX_PATCH_COST }
     }
 
     /// Creates the conversation that a run starts from.
@@ -88,7 +98,7 @@ impl Transcript {
         if self.new.is_empty() && self.kept == self.base.len() {
             return self.base.clone();
         }
-        self.base[..self.kept].iter().chain(&self.new).cloned().collect()
+        self.base[..self.kept].iter().chain(self.new.iter()).cloned().collect()
     }
 
     /// Returns the state.
@@ -105,7 +115,7 @@ impl Transcript {
         let Self { base, kept, changed, new, state, state_changed, .. } = self;
         let updated = changed.into_iter().filter(|position| *position < kept);
         let updated = updated.map(|position| (position, base[position].clone())).collect();
-        TranscriptChanges { kept, updated, new, state: state_changed.then_some(state) }
+        TranscriptChanges { kept, updated, new: new.into_iter().collect(), state: state_changed.then_some(state) }
     }
 
     /// Applies an event. One that cannot be applied, such as a patch whose path does not exist, changes nothing.
@@ -191,48 +201,39 @@ impl Transcript {
         }
     }
 
-    fn len(&self) -> usize {
-        self.kept + self.new.len()
-    }
-
-    fn get(&self, position: usize) -> Option<&Message> {
-        match position.checked_sub(self.kept) {
-            None => self.base.get(position),
-            Some(position) => self.new.get(position),
+    fn get(&self, place: Place) -> Option<&Message> {
+        match place {
+            Place::Kept(position) => self.base.get(position),
+            Place::New(place) => self.new.get(place),
         }
     }
 
-    /// Returns a message to change. If it is a kept one and the list is shared, the list is copied.
-    fn get_mut(&mut self, position: usize) -> Option<&mut Message> {
-        match position.checked_sub(self.kept) {
-            None => {
+    /// Returns a message to change, except for its id and the number of its calls. If it is a kept one and the list is shared,
+    /// the list is copied.
+    fn get_mut(&mut self, place: Place) -> Option<&mut Message> {
+        match place {
+            Place::Kept(position) => {
                 self.changed.insert(position);
-                self.base.to_mut().get_mut(position)
+                self.base.get_mut(position)
             }
-            Some(position) => self.new.get_mut(position),
+            Place::New(place) => self.new.get_mut(place),
         }
     }
 
-    /// Kept messages after the position become new ones.
-    fn insert(&mut self, position: usize, message: Message) {
-        if position < self.kept {
-            self.new.splice(..0, self.base[position..self.kept].iter().cloned());
-            self.kept = position;
+    fn position(&mut self, id: &MessageId) -> Option<Place> {
+        let is_last = |place: &Place| self.get(*place).is_some_and(|message| message.id().is(id));
+        if let Some(last) = self.last.filter(is_last) {
+            return Some(last);
         }
-        self.new.insert(position - self.kept, message);
-    }
-
-    fn position(&mut self, id: &MessageId) -> Option<usize> {
-        if self.get(self.last).is_none_or(|message| !message.id().is(id)) {
-            let new = self.new.iter().position(|message| message.id() == id).map(|position| self.kept + position);
-            self.last = self.base.position(id).filter(|position| *position < self.kept).or(new)?;
-        }
-        Some(self.last)
+        let kept = self.base.position(id).filter(|position| *position < self.kept).map(Place::Kept);
+        let place = kept.or_else(|| self.new.position(id).map(Place::New))?;
+        self.last = Some(place);
+        Some(place)
     }
 
     fn message_mut(&mut self, id: &MessageId) -> Option<&mut Message> {
-        let position = self.position(id)?;
-        self.get_mut(position)
+        let place = self.position(id)?;
+        self.get_mut(place)
     }
 }
 

@@ -51,8 +51,8 @@ impl Transcript {
         messages.extend(event.messages.iter().filter(|message| !known.contains(message.id())).cloned());
         let same_place = |(one, other): &(&Message, &Message)| one.id() == other.id();
         self.kept = self.base[..self.kept].iter().zip(&messages).take_while(same_place).count();
-        self.new = messages.split_off(self.kept);
-        self.last = 0;
+        self.new = messages.split_off(self.kept).into_iter().collect();
+        self.last = None;
         for (position, message) in messages.into_iter().enumerate() {
             if self.base[position] != message {
                 self.base.to_mut()[position] = message;
@@ -84,6 +84,9 @@ impl Transcript {
             Some(other) if replace => {
                 merge(&mut activity.metadata, metadata);
                 *other = Message::Activity(activity);
+                // It may have been a result, or have had calls.
+                self.new = std::mem::take(&mut self.new).into_iter().collect();
+                self.last = None;
             }
             Some(_) => {}
         }

@@ -1,9 +1,18 @@
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    agent::emit::{TextMessage, ToolCallEvents},
-    protocol::event::{MessagesSnapshot, StateSnapshot, ToolCallResult},
+    agent::emit::{ReasoningSpan, Step, TextMessage, ToolCallEvents},
+    protocol::{
+        JsonPatch, SubagentRunId,
+        event::{
+            ActivityDelta, ActivitySnapshot, MessagesSnapshot, StateSnapshot, SubagentFinished, SubagentStarted,
+            ToolCallResult,
+        },
+    },
+    run::drive::guard::Guard,
 };
 
 fn ids(messages: &[Message]) -> Vec<&str> {
@@ -111,4 +120,88 @@ fn an_activity_delta_that_does_not_apply_changes_the_metadata_alone() {
     let activity = &json!(transcript.messages())[2];
     assert_eq!((&activity["content"], &activity["metadata"]), (&json!({ "steps": [] }), &json!({ "k": 1 })));
     assert_eq!(transcript.try_apply(&delta("a", "/steps", json!({}))), Effect::Whole);
+}
+
+#[test]
+fn results_stand_behind_their_calls_in_the_order_in_which_they_come() {
+    // More than are searched one by one.
+    for calls in [3, 40] {
+        let mut transcript = started();
+        let call =
+            |n| ToolCallEvents::with_id(format!("c{n}"), "f").within(&TextMessage::with_id(format!("a{}", n % 2)));
+        (0..calls).for_each(|n| transcript.apply(&call(n).start()));
+        (0..calls)
+            .rev()
+            .for_each(|n| transcript.apply(&ToolCallResult::new(format!("t{n}"), format!("c{n}"), "x").into()));
+        transcript.apply(&ToolCallResult::new("unknown", "no call", "x").into());
+        let results = |parity| (0..calls).rev().filter(move |n| n % 2 == parity).map(|n| format!("t{n}"));
+        // The message `a1` is of the base.
+        let expected = ["u1", "a1"].map(str::to_owned).into_iter().chain(results(1)).chain(["a0".to_owned()]);
+        let expected: Vec<_> = expected.chain(results(0)).chain(["unknown".to_owned()]).collect();
+        assert_eq!(ids(&transcript.messages()), expected);
+        let TranscriptChanges { kept, updated, new, .. } = transcript.into_changes();
+        assert_eq!((kept, updated.len(), new.len()), (2, 1, calls + 2));
+    }
+}
+
+#[test]
+fn the_cost_of_a_run_is_linear_in_its_events_of_each_kind() {
+    type Kind = (&'static str, fn(usize) -> Vec<Event>);
+    fn own(n: usize) -> ToolCallEvents {
+        ToolCallEvents::with_id(format!("c{n}"), "f")
+    }
+    fn of_one(n: usize) -> ToolCallEvents {
+        own(n).within(&TextMessage::with_id("holder"))
+    }
+    fn whole(call: &ToolCallEvents) -> [Event; 3] {
+        [call.start(), call.delta("{}"), call.end()]
+    }
+    fn answered(n: usize) -> Event {
+        ToolCallResult::new(format!("t{n}"), format!("c{n}"), "x").into()
+    }
+    fn activity(n: usize) -> Event {
+        ActivitySnapshot::new(format!("a{n}"), "PLAN", JsonObject::new()).into()
+    }
+    let kinds: [Kind; 11] = [
+        ("texts", |n| (0..n).flat_map(|_| TextMessage::whole("x")).collect()),
+        ("deltas of two texts in turn", |n| {
+            let texts = [TextMessage::new(), TextMessage::new()];
+            let starts = texts.iter().map(TextMessage::start);
+            starts.chain((0..n).map(|n| texts[n % 2].delta("x"))).collect()
+        }),
+        ("reasoning", |n| (0..n).flat_map(|_| ReasoningSpan::whole("x")).collect()),
+        ("steps", |n| {
+            (0..n).map(|n| Step::new(format!("s{n}"))).flat_map(|step| [step.start(), step.finish()]).collect()
+        }),
+        ("calls with their results", |n| (0..n).flat_map(|n| [&whole(&own(n))[..], &[answered(n)]].concat()).collect()),
+        ("calls before their results", |n| (0..n).flat_map(|n| whole(&own(n))).chain((0..n).map(answered)).collect()),
+        ("calls of one message before their results", |n| {
+            (0..n).flat_map(|n| whole(&of_one(n))).chain((0..n).rev().map(answered)).collect()
+        }),
+        ("activities", |n| (0..n).map(activity).collect()),
+        ("deltas of two activities in turn", |n| {
+            let delta = |n| ActivityDelta::new(format!("a{}", n % 2), "PLAN", JsonPatch::default()).into();
+            [activity(0), activity(1)].into_iter().chain((0..n).map(delta)).collect()
+        }),
+        ("subagents", |n| {
+            let ids = (0..n).map(|n| SubagentRunId::from(format!("s{n}")));
+            ids.flat_map(|id| [SubagentStarted::new(id.clone(), "s").into(), SubagentFinished::new(id).into()])
+                .collect()
+        }),
+        ("state", |n| (0..n).map(|n| StateSnapshot::new(json!(n)).into()).collect()),
+    ];
+    let cost = |events: Vec<Event>| {
+        let (mut guard, mut transcript) = (Guard::default(), started());
+        let begin = Instant::now();
+        for event in events {
+            guard.admit(event, &mut |event: &Event| transcript.apply(event)).unwrap();
+        }
+        begin.elapsed()
+    };
+    for (kind, events) in kinds {
+        let [few, more, many] = [1_000, 10_000, 100_000].map(|number| cost(events(number)));
+        println!("{kind}: {few:?}, {more:?}, {many:?}");
+        // A cost that is quadratic grows by 10,000.
+        assert!(many < 1_000 * few.max(Duration::from_millis(1)), "{kind}: {few:?}, {more:?}, {many:?}");
+    }
 }
