@@ -5,6 +5,7 @@ use std::{collections::HashSet, fmt, sync::Arc};
 use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{
     a2ui::RunSurfaces,
@@ -17,19 +18,22 @@ use crate::{
     protocol::{MessageId, RunId, ThreadId, TokenUsage},
 };
 
-/// The request headers passed to agents (`pass_headers`), in the order of the request, and the place of the request in a
-/// trace. Without `Debug`, because headers can be secret.
-#[derive(Clone, Default)]
+/// The request headers passed to agents (`pass_headers`), in the order of the request, and what else a run has of its request.
+/// Without `Debug`, because headers can be secret.
+#[derive(Clone)]
 pub(crate) struct Forwarded {
     headers: Option<Arc<[(String, String)]>>,
     trace: Option<Arc<TraceContext>>,
+    /// A random value of the run, the same on each server that goes on with it. Keys of its calls are made of it: the run's id
+    /// comes from the client, which may use it again.
+    pub(crate) seed: Uuid,
 }
 
 impl Forwarded {
     /// Headers with lower-case names.
     pub(crate) fn new(headers: impl IntoIterator<Item = (String, String)>) -> Self {
         let headers: Arc<[_]> = headers.into_iter().collect();
-        Self { headers: (!headers.is_empty()).then_some(headers), trace: None }
+        Self { headers: (!headers.is_empty()).then_some(headers), trace: None, seed: Uuid::new_v4() }
     }
 
     /// Adds the place of the request in a trace, which the run and its requests to other servers continue.
@@ -102,7 +106,7 @@ impl ContextParts {
     pub(crate) fn new(identity: RunIdentity) -> Self {
         Self {
             identity,
-            forwarded: Forwarded::default(),
+            forwarded: Forwarded::new([]),
             accepts_instructions: true,
             client_messages: HashSet::new(),
             observer: None,
@@ -264,6 +268,11 @@ impl RunContext {
     /// Returns whether another server goes on with the run, so that what the agent does elsewhere need not be stopped.
     pub(crate) fn is_left_to_another_server(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.log.is_left())
+    }
+
+    /// A random value of the run, also after another server has gone on with it.
+    pub(crate) fn seed(&self) -> Uuid {
+        self.parts.forwarded.seed
     }
 
     /// All names of the run.

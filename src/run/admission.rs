@@ -258,9 +258,7 @@ impl Admission {
 fn stored_request(request: &RunRequest, plan: &Plan) -> String {
     let stored = StoredRequest::new(&request.input, plan);
     match request.agent.agent.can_continue() {
-        true => {
-            stored.with_caller(request.principal.as_ref(), request.forwarded.trace().map(|trace| &**trace)).to_json()
-        }
+        true => stored.with_caller(request.principal.as_ref(), &request.forwarded).to_json(),
         false => stored.to_json(),
     }
 }

@@ -47,7 +47,7 @@ pub(crate) enum StartedRun {
 impl RunRequest {
     /// Creates a request without a principal and headers.
     pub(crate) fn new(permit: RunPermit, agent: AgentEntry, input: RunAgentInput) -> Self {
-        let forwarded = Forwarded::default();
+        let forwarded = Forwarded::new([]);
         Self { permit, agent, input, principal: None, forwarded, on_disconnect: None, is_reply: false }
     }
 }

@@ -5,6 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::run::conversation::{plan::Plan, resume::ResumeDecision};
 use crate::{
@@ -37,6 +38,9 @@ pub(crate) struct StoredRequest<'a> {
     /// The place of the request in a trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
+    /// The random value of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seed: Option<String>,
 }
 
 /// The caller, without the id, which is the owner of the thread.
@@ -64,16 +68,18 @@ impl<'a> StoredRequest<'a> {
             adds_state: plan.lacks_state(input),
             principal: None,
             traceparent: None,
+            seed: None,
         }
     }
 
     /// Adds what the server has to know that continues the run.
-    pub(crate) fn with_caller(self, principal: Option<&'a Principal>, trace: Option<&TraceContext>) -> Self {
+    pub(crate) fn with_caller(self, principal: Option<&'a Principal>, forwarded: &Forwarded) -> Self {
         let principal = principal.map(|principal| StoredPrincipal {
             name: Cow::Borrowed(principal.name()),
             claims: principal.claims().map(Cow::Borrowed),
         });
-        Self { principal, traceparent: trace.map(TraceContext::traceparent), ..self }
+        let traceparent = forwarded.trace().map(|trace| trace.traceparent());
+        Self { principal, traceparent, seed: Some(forwarded.seed.simple().to_string()), ..self }
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -96,10 +102,14 @@ impl<'a> StoredRequest<'a> {
         Some(principal.with_claims(stored.claims.as_deref().cloned().unwrap_or_default()))
     }
 
-    /// Returns the place of the first request in a trace, for the spans of the run that goes on.
+    /// Returns the place of the first request in a trace, for the spans of the run that goes on, and the run's random value.
     pub(crate) fn forwarded(&self) -> Forwarded {
         let trace = self.traceparent.as_deref().and_then(TraceContext::of_traceparent);
-        Forwarded::default().with_trace(trace.map(Arc::new))
+        let mut forwarded = Forwarded::new([]).with_trace(trace.map(Arc::new));
+        if let Some(seed) = self.seed.as_deref().and_then(|seed| Uuid::parse_str(seed).ok()) {
+            forwarded.seed = seed;
+        }
+        forwarded
     }
 
     /// Returns the agent's input, without a state.
