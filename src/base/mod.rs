@@ -3,6 +3,7 @@
 pub(crate) mod fair_share;
 mod invalid_option;
 pub(crate) mod json_values;
+pub(crate) mod lenient_json;
 pub(crate) mod memory_budget;
 pub(crate) mod private_file;
 pub(crate) mod text;

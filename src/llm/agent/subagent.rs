@@ -14,10 +14,10 @@ use crate::{
     agent::{Agent, AgentError, RunContext},
     observe::telemetry::{AgentEnd, begin_agent, end_agent},
     protocol::{
-        Event, JsonObject, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCallId,
+        Event, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCallId,
         event::{RunOutcome, SubagentError, SubagentFinished, SubagentStarted, ToolCallResult},
     },
-    tools::ToolSpec,
+    tools::{CallArguments, ToolSpec},
 };
 
 const CANNOT_ASK: &str = "a subagent cannot ask a person, and this needs an approval or an answer";
@@ -58,9 +58,8 @@ impl SubagentTask {
         call: &ToolCallId,
         parent: &MessageId,
     ) -> Result<Self, String> {
-        let arguments: JsonObject = serde_json::from_str(arguments)
-            .map_err(|error| format!("Error: the arguments are not a JSON object: {error}"))?;
-        match arguments.get("task") {
+        let arguments = CallArguments::read(arguments).map_err(|problem| format!("Error: {problem}"))?;
+        match arguments.object.get("task") {
             Some(Value::String(text)) => {
                 Ok(Self { subagent: subagent.clone(), text: text.clone(), call: call.clone(), parent: parent.clone() })
             }

@@ -2,11 +2,11 @@
 //! no background task: dropping the stream ends the request and closes its connection.
 
 mod connection;
-mod context;
 mod decode;
 mod exchange;
 mod failure;
 pub(in crate::llm) mod json;
+mod refusal_texts;
 mod replay;
 mod retry;
 mod scrub;
@@ -165,6 +165,15 @@ impl Transport {
                     }
                 };
                 drop(answer);
+                if let Some(reason) = failure.stop.clone() {
+                    let error = failure.into_error(request_id.get().map(String::as_str));
+                    tracing::warn!(?error, "a model provider broke off an answer");
+                    output.break_off(reason);
+                    while let Some(event) = output.events.pop_front() {
+                        yield Ok(event);
+                    }
+                    return;
+                }
                 let wait = match failure.retry {
                     _ if output.has_answer || retries >= transport.max_retries => None,
                     Retry::Never => None,

@@ -33,6 +33,8 @@ pub(crate) const ERROR_CODES: &[&str] = &[
     "lease_lost",
     "log_gone",
     "max_steps",
+    "model_call_malformed",
+    "model_empty",
     "model_failed",
     "model_filtered",
     "model_interrupted",

@@ -228,6 +228,11 @@ impl Decoder for MessageDecoder {
         if data.trim().is_empty() {
             return Ok(DecodeStep::More);
         }
+        // Gateways end the stream as chat completions do, also one without anything before it.
+        if data.trim() == "[DONE]" {
+            self.stopped |= !output.has_begun();
+            return Ok(if self.stopped { DecodeStep::Complete } else { DecodeStep::More });
+        }
         let event = parse_object(data, "an event")?;
         match event.get("type").and_then(Value::as_str).or(name).unwrap_or_default() {
             "message_start" => {
