@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 mod generated;
+mod misbehaving;
 mod models;
 #[path = "../support/provider.rs"]
 mod provider;
@@ -11,6 +12,8 @@ mod providers;
 mod running;
 #[path = "../support/server.rs"]
 mod server;
+#[path = "../support/strict.rs"]
+mod strict;
 #[path = "../support/tokens.rs"]
 mod tokens;
 #[path = "../support/mod.rs"]

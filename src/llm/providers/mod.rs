@@ -5,6 +5,8 @@ mod attachments;
 pub(super) mod chat;
 pub(super) mod gemini;
 pub(super) mod openai;
+mod portable_tools;
 pub(super) mod responses;
+mod tool_schema;
 mod warning_list;
 pub(super) mod wire;

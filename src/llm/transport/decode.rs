@@ -1,11 +1,12 @@
 //! The interface of the decoders of providers' events.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
 use super::refusal_texts::{is_filtered, is_malformed_call, is_too_long};
 use crate::{
+    base::lenient_json::JoinedText,
     llm::{Artefact, BlockStart, ModelEvent, StopReason, providers::wire::is_in},
     protocol::{TokenUsage, ToolCallId},
 };
@@ -24,7 +25,7 @@ const MAX_WRAPPINGS: usize = 5;
 /// Bounds the memory; answers have far fewer.
 const MAX_BLOCKS: usize = 1024;
 /// Bounds what decoders keep of an answer. A PDF that fills a context window of 1 M tokens has about 5 MiB in base64.
-const MAX_HELD_BYTES: usize = 8 << 20;
+pub(super) const MAX_HELD_BYTES: usize = 8 << 20;
 
 pub(in crate::llm) trait Decoder: Send + 'static {
     fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault>;
@@ -152,6 +153,12 @@ pub(in crate::llm) fn check_open_blocks(count: usize) -> Result<(), DecodeFault>
     }
 }
 
+/// Fails if an event, or a body in place of a stream, has an error.
+pub(in crate::llm) fn check_error(event: &Value) -> Result<(), DecodeFault> {
+    let error = event.get("error").filter(|error| !error.is_null());
+    error.map_or(Ok(()), |error| Err(DecodeFault::from_provider(error)))
+}
+
 /// Returns the start of a call with the provider's id, or with a new one if that is empty.
 pub(in crate::llm) fn call_start(id: &str, name: &str) -> Result<BlockStart, DecodeFault> {
     if name.is_empty() {
@@ -170,6 +177,8 @@ pub(in crate::llm) struct AnswerEvents {
     open: Vec<usize>,
     held: usize,
     usage: Option<TokenUsage>,
+    /// The texts of the blocks with halves of surrogate pairs, which are joined over deltas.
+    joined: HashMap<usize, JoinedText>,
 }
 
 impl AnswerEvents {
@@ -226,6 +235,28 @@ impl AnswerEvents {
 
     pub(in crate::llm) fn stop(&mut self, reason: StopReason) {
         self.events.push_back(ModelEvent::Stop(reason));
+    }
+
+    /// Joins the halves of pairs in the texts of the events. `has_new_halves` is `true` if one of these events may have
+    /// the first half.
+    pub(super) fn join_halves(&mut self, has_new_halves: bool) {
+        if self.joined.is_empty() && !has_new_halves {
+            return;
+        }
+        for event in std::mem::take(&mut self.events) {
+            match event {
+                ModelEvent::Delta { index, mut text } => {
+                    self.joined.entry(index).or_default().piece(&mut text);
+                    self.delta(index, text);
+                }
+                ModelEvent::End { index, .. } => {
+                    let rest = self.joined.remove(&index).and_then(|mut text| text.end());
+                    self.delta(index, rest.unwrap_or_default());
+                    self.events.push_back(event);
+                }
+                event => self.events.push_back(event),
+            }
+        }
     }
 
     /// Ends an answer that the provider broke off for this reason.

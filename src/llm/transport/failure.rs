@@ -16,7 +16,10 @@ use super::{
     scrub::Scrubber,
 };
 use crate::{
-    base::text::{error_chain, shortened},
+    base::{
+        lenient_json,
+        text::{error_chain, shortened},
+    },
     llm::{ModelError, StopReason},
     upstream::events::StreamError,
 };
@@ -242,7 +245,7 @@ struct ProviderMessage {
 
 impl ProviderMessage {
     fn read(body: &[u8]) -> Self {
-        let mut value: Value = serde_json::from_slice(body).unwrap_or_default();
+        let mut value: Value = lenient_json::parse(&String::from_utf8_lossy(body)).unwrap_or_default();
         if let Value::Array(items) = &mut value {
             value = items.first_mut().map(Value::take).unwrap_or_default();
         }

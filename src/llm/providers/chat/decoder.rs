@@ -52,7 +52,8 @@ impl ChatDecoder {
     }
 
     fn choice(&mut self, choice: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        if let Some(delta) = choice.get("delta") {
+        // A whole completion, in place of a stream, has a message.
+        if let Some(delta) = choice.get("delta").or(choice.get("message")) {
             self.reasoning(delta, output)?;
             self.content(delta, output)?;
             self.calls(delta, output)?;

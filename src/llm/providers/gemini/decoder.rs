@@ -12,7 +12,7 @@ use crate::{
         Artefact, BlockStart, StopReason,
         providers::wire::{GEMINI, is_in, token_usage},
         transport::{
-            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start,
+            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start, check_error,
             json::{list, number, parse, text},
         },
     },
@@ -47,9 +47,7 @@ impl GeminiDecoder {
         if !response.is_object() {
             return Err(DecodeFault::Malformed("an event is not an object".to_owned()));
         }
-        if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
-            return Err(DecodeFault::from_provider(error));
-        }
+        check_error(response)?;
         // The prompt was blocked, so there are no candidates.
         let blocked = response.pointer("/promptFeedback/blockReason").and_then(Value::as_str);
         if blocked.is_some_and(|reason| reason != "BLOCKED_REASON_UNSPECIFIED") {
