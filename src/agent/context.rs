@@ -1,6 +1,10 @@
 //! [`RunContext`]: ids, principal, forwarded headers and token usage of a run.
 
-use std::{collections::HashSet, fmt, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+};
 
 use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
@@ -66,6 +70,8 @@ pub(crate) struct RunIdentity {
 pub struct RunContext {
     parts: Arc<ContextParts>,
     trace: TraceScope,
+    /// The number of the subagent's task, from 1 on; 0 for the agent of the run.
+    task: u32,
     /// `None` for runs that are not detached, and for subagents: the run does not go on from a subagent's answers.
     journal: Option<Arc<RunJournal>>,
     surfaces: Option<Arc<RunSurfaces>>,
@@ -84,6 +90,14 @@ pub(crate) struct ContextParts {
     pub(crate) observer: Option<RunObserver>,
     usage: Mutex<Vec<TokenUsage>>,
     model_calls: Mutex<ModelCalls>,
+    ids: Mutex<RunIds>,
+}
+
+/// The ids of messages and calls in a run with subagents, each with the task that used it first.
+#[derive(Default)]
+struct RunIds {
+    tasks: u32,
+    owners: HashMap<String, u32>,
 }
 
 /// The model calls of a run, for its last log line.
@@ -112,6 +126,7 @@ impl ContextParts {
             observer: None,
             usage: Mutex::default(),
             model_calls: Mutex::default(),
+            ids: Mutex::default(),
         }
     }
 }
@@ -119,7 +134,7 @@ impl ContextParts {
 impl From<ContextParts> for RunContext {
     fn from(parts: ContextParts) -> Self {
         let trace = TraceScope::new(parts.forwarded.trace().cloned(), false);
-        Self { parts: Arc::new(parts), trace, journal: None, surfaces: None }
+        Self { parts: Arc::new(parts), trace, task: 0, journal: None, surfaces: None }
     }
 }
 
@@ -147,9 +162,24 @@ impl RunContext {
         Self { journal: journal.map(Arc::new), ..self }
     }
 
-    /// The same run for a subagent.
-    pub(crate) fn without_journal(self) -> Self {
-        Self { journal: None, ..self }
+    /// The same run for a task of a subagent.
+    pub(crate) fn for_task(self) -> Self {
+        let task = {
+            let mut ids = self.parts.ids.lock();
+            ids.tasks += 1;
+            ids.tasks
+        };
+        Self { journal: None, task, ..self }
+    }
+
+    /// Takes the id of a message or a call for this task, or for the agent of the run. Returns `false` if another one has
+    /// taken it.
+    pub(crate) fn claim_id(&self, id: &str) -> bool {
+        let mut ids = self.parts.ids.lock();
+        match ids.owners.get(id) {
+            Some(owner) => *owner == self.task,
+            None => ids.owners.insert(id.to_owned(), self.task).is_none(),
+        }
     }
 
     /// The context of the same run within its span, or within that of a tool call or a subagent.

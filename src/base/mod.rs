@@ -3,6 +3,7 @@
 pub(crate) mod complete_on_drop;
 mod invalid_option;
 pub(crate) mod json_values;
+pub(crate) mod lenient_json;
 pub(crate) mod memory_budget;
 pub(crate) mod permits;
 pub(crate) mod private_file;

@@ -37,6 +37,8 @@ run_error_codes! {
     LeaseLost = "lease_lost",
     LogGone = "log_gone",
     MaxSteps = "max_steps",
+    ModelCallMalformed = "model_call_malformed",
+    ModelEmpty = "model_empty",
     ModelFailed = "model_failed",
     ModelFiltered = "model_filtered",
     ModelInterrupted = "model_interrupted",

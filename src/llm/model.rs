@@ -245,6 +245,8 @@ pub enum StopReason {
     Filtered,
     /// The model refused to answer.
     Refused,
+    /// The provider could not read a call that the model wrote, and dropped it.
+    MalformedCall,
 }
 
 /// A part of a message that a model cannot read.

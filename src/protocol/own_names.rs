@@ -24,6 +24,8 @@ own_names! {
     TRUNCATED = "truncated", "`CUSTOM`";
     /// An answer does not fit `response_schema`, and the model is asked again: `messageId`, `problem`.
     RESPONSE_REJECTED = "response_rejected", "`CUSTOM`";
+    /// The model had nothing to add to the results of its tools: `reason`.
+    ANSWER_EMPTY = "answer_empty", "`CUSTOM`";
     /// The model cannot read an [attachment](#citations-and-attachments): `kind`, `name`, `mimeType`, `reason`.
     ATTACHMENT_SKIPPED = "attachment_skipped", "`CUSTOM`";
     /// Another server [goes on with the run](#a-run-that-is-continued): `attempt`, `cause`.

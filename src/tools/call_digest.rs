@@ -7,6 +7,7 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::arguments::CallArguments;
 use crate::protocol::{JsonObject, ToolCall};
 
 /// The length of a digest before base64, in bytes. Neither a second call for a digest nor two calls with one digest can
@@ -17,11 +18,18 @@ const DIGEST_BYTES: usize = 24;
 /// because a client of a stateless server may write the arguments anew.
 pub(crate) fn call_digest(call: &ToolCall) -> String {
     let function = &call.function;
-    let arguments = match serde_json::from_str::<Value>(&function.arguments) {
+    let written = &function.arguments;
+    let arguments = match serde_json::from_str(written) {
         Ok(value) => sorted(value).to_string(),
-        Err(_) => function.arguments.clone(),
+        Err(_) => CallArguments::read(written)
+            .map_or_else(|_| written.clone(), |read| sorted(Value::Object(read.object)).to_string()),
     };
     digest(&function.name, &arguments, DIGEST_BYTES)
+}
+
+/// Returns the digest of a tool and the arguments that it gets.
+pub(super) fn arguments_digest(tool: &str, arguments: &JsonObject) -> String {
+    digest(tool, &sorted(Value::Object(arguments.clone())).to_string(), DIGEST_BYTES)
 }
 
 /// Returns so many bytes of the digest of a name and a text, in base64.

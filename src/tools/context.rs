@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::{
-    call_digest::digest,
+    call_digest::{arguments_digest, digest},
     error::ToolError,
     question::{CallReplies, PersonsReply, Question},
     session::ToolSession,
@@ -32,6 +32,8 @@ pub struct ToolContext(Arc<CallParts>);
 
 struct CallParts {
     call_id: ToolCallId,
+    /// The idempotency key.
+    key: String,
     tool: String,
     session: ToolSession,
     replies: CallReplies,
@@ -54,11 +56,22 @@ impl ToolContext {
     pub fn new(run: RunContext, state: Value, call_id: impl Into<ToolCallId>, tool: impl Into<String>) -> Self {
         let call_id = call_id.into();
         let replies = CallReplies::of_unknown_call(call_id.as_str());
-        Self::of_call(ToolSession::new(run, state), call_id, tool.into(), replies)
+        Self::of_call(ToolSession::new(run, state), call_id, tool.into(), &JsonObject::new(), replies)
     }
 
-    pub(crate) fn of_call(session: ToolSession, call_id: ToolCallId, tool: String, replies: CallReplies) -> Self {
+    pub(crate) fn of_call(
+        session: ToolSession,
+        call_id: ToolCallId,
+        tool: String,
+        arguments: &JsonObject,
+        replies: CallReplies,
+    ) -> Self {
+        let run = session.run();
+        let owner = run.principal().map_or("", Principal::id);
+        let place =
+            json!([owner, run.thread_id(), run.seed().simple().to_string(), arguments_digest(&tool, arguments)]);
         Self(Arc::new(CallParts {
+            key: digest(call_id.as_str(), &place.to_string(), KEY_BYTES),
             call_id,
             tool,
             session,
@@ -108,12 +121,11 @@ impl ToolContext {
         self.run().header_values(name)
     }
 
-    /// A text that is the same for each attempt of this call, and different for all other calls. A server that knows it
-    /// makes the effect of the call happen once; see [`Repeat::Keyed`](super::Repeat::Keyed).
-    pub fn idempotency_key(&self) -> String {
-        let owner = self.principal().map_or("", Principal::id);
-        let place = serde_json::json!([owner, self.thread_id(), self.run_id()]);
-        digest(self.call_id().as_str(), &place.to_string(), KEY_BYTES)
+    /// A text that is the same for each attempt of this call, and different for all other calls, also for one with other
+    /// arguments and for one of a later run with the same id. A server that knows it makes the effect of the call happen
+    /// once; see [`Repeat::Keyed`](super::Repeat::Keyed).
+    pub fn idempotency_key(&self) -> &str {
+        &self.0.key
     }
 
     /// The number of this attempt, from 1 on: more if the run was continued on another server, where this call may have
@@ -300,5 +312,32 @@ impl fmt::Debug for ToolContext {
             .field("tool", &self.0.tool)
             .field("run", self.run())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_calls_share_an_idempotency_key() {
+        let run = || RunContext::new("t", "r", "a");
+        let key = |run: &RunContext, id: &str, tool: &str, arguments: Value| {
+            let session = ToolSession::new(run.clone(), json!({}));
+            let arguments = arguments.as_object().unwrap();
+            let cx = ToolContext::of_call(session, id.into(), tool.to_owned(), arguments, CallReplies::default());
+            cx.idempotency_key().to_owned()
+        };
+        let (first, again) = (run(), run());
+        let of_first = key(&first, "call_0", "put", json!({ "a": 1, "b": 2 }));
+        assert_eq!(key(&first, "call_0", "put", json!({ "b": 2, "a": 1 })), of_first, "another attempt");
+        for other in [
+            key(&again, "call_0", "put", json!({ "a": 1, "b": 2 })),
+            key(&first, "call_0", "put", json!({ "a": 1, "b": 3 })),
+            key(&first, "call_0", "pay", json!({ "a": 1, "b": 2 })),
+            key(&first, "call_1", "put", json!({ "a": 1, "b": 2 })),
+        ] {
+            assert_ne!(other, of_first);
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! Dropping the future of a call stops it. A [`Toolbox`] holds the tools of one agent.
 
 mod approval;
+mod arguments;
 pub mod builtin;
 mod call_digest;
 mod caller_headers;
@@ -38,6 +39,7 @@ pub use self::{
     toolbox::{OfferedTool, Toolbox},
 };
 pub(crate) use self::{
+    arguments::CallArguments,
     call_digest::call_digest,
     caller_headers::{CallerHeader, CallerValue},
     question::{CallReplies, PersonsReply},

@@ -4,8 +4,11 @@
 //! Neither side is trusted: a schema can come from an MCP server or from a model, and arguments come from a model that reads texts of
 //! strangers. `BoundedSchema` limits both.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
+use super::arguments::CallArguments;
 use crate::{
     base::text::shortened,
     protocol::{
@@ -22,6 +25,8 @@ const MAX_PROBLEM_CHARS: usize = 240;
 #[derive(Debug, Clone)]
 pub struct Validator {
     schema: BoundedSchema,
+    /// Says which members can be repaired.
+    source: Arc<Value>,
 }
 
 impl Validator {
@@ -50,35 +55,43 @@ impl Validator {
     }
 
     fn compile(schema: &Value, limits: SchemaLimits) -> Result<Self, String> {
+        let source = Arc::new(schema.clone());
         let schema = BoundedSchema::new(schema, limits).map_err(|error| shortened(&error, MAX_PROBLEM_CHARS))?;
-        Ok(Self { schema })
+        Ok(Self { schema, source })
     }
 
-    /// Parses and checks the arguments that a model wrote. An empty text means no arguments.
+    /// Reads and checks the arguments that a model wrote, and repairs their form. An empty text means no arguments.
     ///
     /// # Errors
     /// A message for the model that lists the problems.
     pub async fn check(&self, text: &str) -> Result<JsonObject, String> {
+        self.read(text).await.map(|read| read.object)
+    }
+
+    /// Reads and checks arguments, as [`check`](Self::check) does. Returns what was repaired, too.
+    pub(crate) async fn read(&self, text: &str) -> Result<CallArguments, String> {
         if text.len() > MAX_ARGUMENTS_BYTES {
             return Err(format!("The arguments are longer than {MAX_ARGUMENTS_BYTES} bytes."));
         }
-        let arguments = if text.trim().is_empty() {
-            Value::Object(JsonObject::new())
-        } else {
-            // The parser refuses more than 128 levels.
-            serde_json::from_str(text)
-                .map_err(|error| shortened(&format!("The arguments are not valid JSON: {error}"), MAX_PROBLEM_CHARS))?
-        };
-        if !arguments.is_object() {
-            return Err(format!("The arguments have to be a JSON object, not {}.", type_name(&arguments)));
+        let CallArguments { object, repairs } =
+            CallArguments::read(text).map_err(|problem| shortened(&problem, MAX_PROBLEM_CHARS))?;
+        let (written, problems) = self.problems_of(object).await;
+        let read = CallArguments { object: written, repairs };
+        let Some(problems) = problems else { return Ok(read) };
+        if let Some(CallArguments { object, repairs }) = read.fitted(&self.source)
+            && let (object, None) = self.problems_of(object).await
+        {
+            return Ok(CallArguments { object, repairs });
         }
-        match (self.problems(&arguments).await, arguments) {
-            (None, Value::Object(arguments)) => Ok(arguments),
-            (problems, _) => {
-                let problems = problems.unwrap_or_default();
-                Err(format!("The arguments do not fit the tool's schema:{problems}"))
-            }
-        }
+        Err(format!("The arguments do not fit the tool's schema:{problems}"))
+    }
+
+    /// Returns the object again, with its problems.
+    async fn problems_of(&self, object: JsonObject) -> (JsonObject, Option<String>) {
+        let value = Value::Object(object);
+        let problems = self.problems(&value).await;
+        let Value::Object(object) = value else { return (JsonObject::new(), problems) };
+        (object, problems)
     }
 
     /// Checks the reply of a person, or the answer of a model.
@@ -101,17 +114,6 @@ impl Validator {
         });
         let rest = if more { "\n- and more" } else { "" };
         Some(lines.chain([rest.to_owned()]).collect())
-    }
-}
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
     }
 }
 
@@ -153,7 +155,7 @@ mod tests {
             ("", "(root): \"city\" is a required property"),
             (r#"{"city":"#, "not valid JSON"),
             ("[1]", "have to be a JSON object, not an array"),
-            ("null", "not null"),
+            ("null", "(root): \"city\" is a required property"),
             (r#"{"city":"x","days":9}"#, "/days: the value is greater than the maximum of 7"),
             (r#"{"city":"x","at":{"hour":"9"}}"#, "/at/hour: the value is not of type \"integer\""),
             (r#"{"city":"x","sql":"'; --","b":1}"#, "(root): there is no argument sql, b"),

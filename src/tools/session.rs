@@ -175,7 +175,8 @@ mod tests {
     async fn emitting_waits_until_the_event_is_taken_and_fails_after_the_call() {
         let cx = ToolContext::for_test("t");
         let session = ToolSession::new(cx.run().clone(), json!({}));
-        let cx = ToolContext::of_call(session.clone(), "c".into(), "t".to_owned(), Default::default());
+        let cx =
+            ToolContext::of_call(session.clone(), "c".into(), "t".to_owned(), &Default::default(), Default::default());
         let mut events = session.reader();
         let mut emit = Box::pin(cx.emit(state::snapshot(json!({ "n": 1 }))));
         assert!((&mut emit).now_or_never().is_none());

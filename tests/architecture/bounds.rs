@@ -59,6 +59,11 @@ const TESTS: &[(&str, &str, &str)] = &[
         "src/run/conversation/branch.rs",
         "the_memory_of_a_state_counts_and_not_its_json",
     ),
+    (
+        "events that an agent in Rust sends without waiting for the client",
+        "src/agent/agent_fn.rs",
+        "an_agent_that_does_not_await_its_calls_is_refused_before_it_fills_the_memory",
+    ),
     ("comments of feedback", "tests/threads/feedback.rs", "wrong_feedback_is_refused"),
     ("copies of threads", "tests/threads/copies.rs", "wrong_imports_and_forks_are_refused_and_store_nothing"),
     (

@@ -13,4 +13,5 @@ pub mod running;
 pub mod server;
 pub mod small_disk;
 pub mod streams;
+pub mod strict;
 pub mod tokens;

@@ -6,7 +6,10 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::{
-    agent::emit::{self, TextMessage},
+    agent::{
+        RunContext,
+        emit::{self, TextMessage},
+    },
     base::RunErrorCode,
     llm::{
         history,
@@ -24,6 +27,7 @@ const MAX_CITATION_BYTES: usize = 256 * 1024;
 
 /// The state that the answers of a run share.
 pub(super) struct EarlierAnswers {
+    cx: RunContext,
     /// Some models use the ids of earlier calls again.
     call_ids: HashSet<ToolCallId>,
     /// Every request skips the same attachments again. The client is told once.
@@ -31,8 +35,17 @@ pub(super) struct EarlierAnswers {
 }
 
 impl EarlierAnswers {
-    pub(super) fn new(call_ids: HashSet<ToolCallId>) -> Self {
-        Self { call_ids, skipped: Vec::new() }
+    /// `call_ids` are those of the conversation.
+    pub(super) fn new(cx: RunContext, call_ids: HashSet<ToolCallId>) -> Self {
+        Self { cx, call_ids, skipped: Vec::new() }
+    }
+
+    /// Returns the id, or a new one if it is used already.
+    fn unique(&mut self, id: ToolCallId) -> ToolCallId {
+        let is_new = !self.call_ids.contains(&id) && self.cx.claim_id(&id);
+        let id = if is_new { id } else { ToolCallId::random() };
+        self.call_ids.insert(id.clone());
+        id
     }
 }
 
@@ -113,8 +126,7 @@ impl<'r> AnswerBuilder<'r> {
                 AnswerBlock::Reasoning { events, message, is_open: false, redacted }
             }
             BlockStart::Call { id, name } => {
-                let id = if self.earlier.call_ids.contains(&id) { ToolCallId::random() } else { id };
-                self.earlier.call_ids.insert(id.clone());
+                let id = self.earlier.unique(id);
                 let parent = self.call_message.get_or_insert_with(MessageId::random).clone();
                 let events =
                     emit::ToolCallEvents::with_id(id.clone(), &*name).within(&TextMessage::with_id(parent.clone()));

@@ -120,20 +120,30 @@ async fn interrupt_if_needed(call: &ToolCall, catalog: &ToolCatalog) -> Option<I
         return None;
     };
     let arguments = validator.check(&call.function.arguments).await.ok()?;
-    (tool.approval(&arguments) == Approval::Needed).then(|| approval_interrupt(call, tool.spec()))
+    (tool.approval(&arguments) == Approval::Needed).then(|| approval_interrupt(call, &arguments, tool.spec()))
 }
 
 fn interrupt_id(call: &ToolCall) -> InterruptId {
     format!("{ID_PREFIX}{}:{}", call_digest(call), call.id).into()
 }
 
-pub(super) fn approval_interrupt(call: &ToolCall, spec: &ToolSpec) -> Interrupt {
+/// `arguments` are those that run. If they were repaired, the question has them in place of the model's text.
+pub(super) fn approval_interrupt(call: &ToolCall, arguments: &JsonObject, spec: &ToolSpec) -> Interrupt {
     let mut interrupt = Interrupt::new("tool_call");
     interrupt.id = interrupt_id(call);
-    interrupt.message = Some(question(&spec.name, call.function.arguments.trim()));
+    let written = call.function.arguments.trim();
+    let is_as_written =
+        written.is_empty() || serde_json::from_str::<JsonObject>(written).is_ok_and(|written| written == *arguments);
+    let mut metadata = vec![("toolName".to_owned(), Value::from(spec.name.as_str()))];
+    if is_as_written {
+        interrupt.message = Some(question(&spec.name, written));
+    } else {
+        let repaired = Value::Object(arguments.clone());
+        interrupt.message = Some(question(&spec.name, &repaired.to_string()));
+        metadata.push(("arguments".to_owned(), repaired));
+    }
     interrupt.tool_call_id = Some(call.id.clone());
     interrupt.response_schema = Some(reply_schema(&spec.parameters));
-    let metadata = [("toolName".to_owned(), Value::from(spec.name.as_str()))];
     interrupt.metadata = Some(metadata.into_iter().collect::<Metadata>());
     interrupt
 }

@@ -142,7 +142,7 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
         CallAction::Tool(action) => {
             let (limit, session) = (context.settings.tool_timeout, context.session.clone());
             let running = async move {
-                let cx = ToolContext::of_call(session, call, name, action.replies).within(scope);
+                let cx = ToolContext::of_call(session, call, name, &action.arguments, action.replies).within(scope);
                 match call_tool(&action.tool, action.arguments, &cx, limit).await {
                     Ok((outcome, content)) => open.end(outcome, content, cx.take_after_result()),
                     Err(questions) => {

@@ -105,7 +105,7 @@ pub(super) fn answer(cx: &RunContext, step: u32, next: &NextStep, has_calls: boo
         NextStep::AskModel => mark(cx, || TurnMark::Answer { step, usage: usage() }),
         NextStep::Finish(_) if has_calls => mark(cx, || TurnMark::Answer { step, usage: usage() }),
         NextStep::Finish(result) => mark(cx, || TurnMark::LastAnswer { result: result.clone(), usage: usage() }),
-        NextStep::AskForCorrection(_) | NextStep::Fail(_) => {}
+        NextStep::AskForCorrection(_) | NextStep::AskAgain(_) | NextStep::Fail(_) => {}
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A run ends when the model calls nothing more, when a person or the application has to answer something, or at the
 //! limit of steps. A run uses the files in this order: `model_chain`, `catalog`, `approval`, `turns` (the loop of steps),
-//! `answer`, `review`, `plan`, `calls`.
+//! `answer`, `review` (or `no_answer`), `plan`, `calls`.
 
 mod answer;
 mod approval;
@@ -12,6 +12,7 @@ mod catalog;
 mod client_claims;
 mod marks;
 mod model_chain;
+mod no_answer;
 mod plan;
 mod response;
 mod review;
@@ -20,6 +21,7 @@ mod state;
 mod subagent;
 mod surfaces;
 mod system_prompt;
+mod task_ids;
 mod tool_meter;
 mod truncation;
 mod turns;

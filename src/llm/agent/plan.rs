@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     approval::{self, CallDecision},
@@ -181,8 +181,8 @@ impl TurnPlan {
             Some(ToolOwner::Server(tool)) => match tool_action(tool, arguments, CallReplies::none(call, None)).await {
                 Err(problem) => CallAction::failed(problem),
                 Ok(action) if tool.tool.approval(&action.arguments) == Approval::NotNeeded => CallAction::Tool(action),
-                Ok(_) => {
-                    self.interrupts.push(approval::approval_interrupt(call, tool.tool.spec()));
+                Ok(action) => {
+                    self.interrupts.push(approval::approval_interrupt(call, &action.arguments, tool.tool.spec()));
                     return;
                 }
             },
@@ -196,16 +196,30 @@ async fn approved_action(call: &ToolCall, replies: CallReplies, catalog: &ToolCa
     let Some(ToolOwner::Server(tool)) = catalog.owner(&call.function.name) else {
         return CallAction::failed(format!("Error: there is no tool {:?} any more", short(&call.function.name)));
     };
-    let arguments = match &replies.edited {
-        Some(edited) => serde_json::to_string(edited).unwrap_or_default(),
-        None => call.function.arguments.clone(),
+    let action = match replies.edited.clone() {
+        Some(edited) => edited_action(tool, edited, replies).await,
+        None => tool_action(tool, &call.function.arguments, replies).await,
     };
-    tool_action(tool, &arguments, replies).await.map_or_else(CallAction::failed, CallAction::Tool)
+    action.map_or_else(CallAction::failed, CallAction::Tool)
+}
+
+/// What a person wrote is not repaired.
+async fn edited_action(
+    tool: &OfferedTool,
+    edited: JsonObject,
+    replies: CallReplies,
+) -> Result<Box<ToolAction>, String> {
+    let problem = |problems| format!("Error: The arguments do not fit the tool's schema:{problems}");
+    tool.validator.check_value(&Value::Object(edited.clone())).await.map_err(problem)?;
+    Ok(Box::new(ToolAction { tool: tool.clone(), arguments: edited, replies }))
 }
 
 async fn tool_action(tool: &OfferedTool, arguments: &str, replies: CallReplies) -> Result<Box<ToolAction>, String> {
-    let arguments = tool.validator.check(arguments).await.map_err(|problem| format!("Error: {problem}"))?;
-    Ok(Box::new(ToolAction { tool: tool.clone(), arguments, replies }))
+    let read = tool.validator.read(arguments).await.map_err(|problem| format!("Error: {problem}"))?;
+    if !read.repairs.is_empty() {
+        tracing::warn!(tool = tool.tool.metric_name(), repairs = ?read.repairs, "repaired the arguments of a call");
+    }
+    Ok(Box::new(ToolAction { tool: tool.clone(), arguments: read.object, replies }))
 }
 
 fn short(name: &str) -> String {

@@ -25,6 +25,8 @@ pub(super) enum NextStep {
     AskModel,
     /// The model is asked again, with this message of the request alone. The thread does not keep it.
     AskForCorrection(Message),
+    /// The model is asked again in the same step, with this text at the end of the request alone.
+    AskAgain(Option<&'static str>),
     Finish(Option<Value>),
     Fail(AgentError),
 }

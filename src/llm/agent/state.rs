@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::{
     protocol::{
-        Event, JsonObject, JsonPatch,
+        Event, JsonPatch,
         event::{StateDelta, StateSnapshot},
         patch,
     },
-    tools::ToolSpec,
+    tools::{CallArguments, ToolSpec},
 };
 
 pub(super) const UPDATE_STATE: &str = "update_state";
@@ -40,8 +40,7 @@ pub(super) fn describe(state: &Value) -> String {
 
 /// Returns the event of the change, or the problem of the arguments, for the model; then the state is unchanged.
 pub(super) fn update(state: &mut Value, arguments: &str) -> Result<Event, String> {
-    let mut arguments: JsonObject =
-        serde_json::from_str(arguments).map_err(|error| format!("the arguments are not a JSON object: {error}"))?;
+    let mut arguments = CallArguments::read(arguments)?.object;
     match (arguments.remove("patch"), arguments.remove("state")) {
         (Some(operations), None) => {
             // Some models write the patch as a string of JSON.
@@ -92,7 +91,7 @@ mod tests {
     fn invalid_arguments_are_explained_and_change_nothing() {
         let before = json!({ "n": 1 });
         for (arguments, problem) in [
-            ("{", "not a JSON object"),
+            ("{", "not valid JSON"),
             ("{}", "either `patch` or `state`"),
             (r#"{"state":1}"#, "`state` has to be an object"),
             (r#"{"state":{},"patch":[]}"#, "either"),

@@ -9,16 +9,16 @@ use async_stream::stream;
 use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
-use super::truncation::reason_of_result;
+use super::{task_ids::TaskIds, truncation::reason_of_result};
 use crate::{
     agent::{Agent, AgentError, RunContext},
     base::RunErrorCode,
     observe::telemetry::{AgentEnd, begin_agent, end_agent},
     protocol::{
-        Event, JsonObject, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCallId,
+        Event, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCallId,
         event::{RunOutcome, SubagentError, SubagentFinished, SubagentStarted, ToolCallResult},
     },
-    tools::ToolSpec,
+    tools::{CallArguments, ToolSpec},
 };
 
 const CANNOT_ASK: &str = "a subagent cannot ask a person, and this needs an approval or an answer";
@@ -59,9 +59,8 @@ impl SubagentTask {
         call: &ToolCallId,
         parent: &MessageId,
     ) -> Result<Self, String> {
-        let arguments: JsonObject = serde_json::from_str(arguments)
-            .map_err(|error| format!("Error: the arguments are not a JSON object: {error}"))?;
-        match arguments.get("task") {
+        let arguments = CallArguments::read(arguments).map_err(|problem| format!("Error: {problem}"))?;
+        match arguments.object.get("task") {
             Some(Value::String(text)) => {
                 Ok(Self { subagent: subagent.clone(), text: text.clone(), call: call.clone(), parent: parent.clone() })
             }
@@ -76,7 +75,7 @@ impl SubagentTask {
     /// `input` has no messages. `cx` is that of the call.
     pub(super) fn run(self, input: RunAgentInput, cx: RunContext) -> impl Stream<Item = TaskItem> + Send {
         let scope = begin_agent(cx.trace(), &self.subagent.name, cx.thread_id().as_str(), cx.run_id().as_str());
-        let cx = cx.within(scope.clone()).without_journal();
+        let cx = cx.within(scope.clone()).for_task();
         let id = SubagentRunId::random();
         let mut started = SubagentStarted::new(id.clone(), self.subagent.name.clone());
         started.description = Some(self.subagent.description.clone());
@@ -85,6 +84,7 @@ impl SubagentTask {
         let input = RunAgentInput { messages: vec![Message::user(MessageId::random(), self.text)].into(), ..input };
         stream! {
             yield TaskItem::Event(started.into());
+            let mut ids = TaskIds::new(cx.clone());
             let mut events = self.subagent.agent.run(input, cx);
             let mut last_message = String::new();
             let mut end = Ok(None);
@@ -97,7 +97,7 @@ impl SubagentTask {
                                 // The calls that it asks about get no answer in any later run.
                                 for call in interrupts.into_iter().filter_map(|interrupt| interrupt.tool_call_id) {
                                     let refused = ToolCallResult::new(MessageId::random(), call, CANNOT_ASK);
-                                    yield TaskItem::Event(attributed(refused.into(), &id));
+                                    yield TaskItem::Event(attributed(refused.into(), &id, &mut ids));
                                 }
                                 Err(AgentError::new("subagent_interrupted", CANNOT_ASK))
                             }
@@ -114,7 +114,7 @@ impl SubagentTask {
                     Ok(Event::RunStarted(_) | Event::MessagesSnapshot(_)) => {}
                     Ok(event) => {
                         read_last_message(&mut last_message, &event);
-                        yield TaskItem::Event(attributed(event, &id));
+                        yield TaskItem::Event(attributed(event, &id, &mut ids));
                     }
                     Err(error) => {
                         tracing::warn!(subagent = self.subagent.name, ?error, "a subagent failed");
@@ -163,8 +163,11 @@ fn failure(id: SubagentRunId, error: &AgentError) -> [TaskItem; 2] {
     [TaskItem::Event(event.into()), TaskItem::Result { content, failed: true }]
 }
 
-/// Events of a subagent of the subagent keep their own id.
-fn attributed(event: Event, id: &SubagentRunId) -> Event {
+/// Events of a subagent of the subagent keep their own ids.
+fn attributed(mut event: Event, id: &SubagentRunId, ids: &mut TaskIds) -> Event {
+    if event.subagent_run_id().is_none() {
+        ids.replace_in(&mut event);
+    }
     match event {
         Event::SubagentStarted(mut started) => {
             started.parent_subagent_run_id.get_or_insert_with(|| id.clone());

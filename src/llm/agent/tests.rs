@@ -462,3 +462,37 @@ fn a_subagent_that_fails_or_asks_a_person_fails_only_its_task() {
         assert!(text.contains(problem), "{text}");
     }
 }
+
+#[test]
+fn two_tasks_and_their_agent_may_number_their_calls_alike() {
+    let numbered = || {
+        let inner = Scripted::new(
+            [(); 2]
+                .map(|()| [done([call(0, "call_0", "increment", r#"{"n":1}"#)]), done([text(0, "It is 2.")])])
+                .into_iter()
+                .flatten(),
+        );
+        Arc::new(LlmAgent::new(inner).tools(increment(Approval::NotNeeded)))
+    };
+    // An agent that is no model, and uses the ids of messages again as well.
+    let fixed: Arc<dyn Agent> = Arc::new(|_: RunAgentInput, _: RunContext| {
+        let call = crate::agent::emit::ToolCallEvents::with_id("call_0", "f");
+        let message = TextMessage::with_id("m");
+        let events = [call.start(), call.end(), call.result("1"), message.start(), message.delta("One."), message.end()];
+        crate::agent::events(events)
+    });
+    for (helper, last) in [(numbered() as Arc<dyn Agent>, "It is 2."), (fixed, "One.")] {
+        let task = |index, id| call(index, id, "helper", r#"{"task":"?"}"#);
+        let model = Scripted::new([
+            done([task(0, "call_0"), task(1, "call_1")]),
+            done([call(0, "call_0", "increment", r#"{"n":5}"#)]),
+            done([text(0, "Done.")]),
+        ]);
+        let agent = LlmAgent::new(model.clone()).tools(increment(Approval::NotNeeded));
+        let played = play(agent.subagent("helper", "Helps.", helper), ask("?"));
+        assert_eq!(played.end["outcome"], json!({ "type": "success" }), "{:?}", played.events);
+        let [first, second, third] = &results(&model.requests()[2])[..] else { panic!() };
+        assert_eq!([first, second], [&(last.to_owned(), false); 2]);
+        assert_eq!(third, &("6".to_owned(), false));
+    }
+}

@@ -7,7 +7,8 @@ use crate::{
     agent::AgentError,
     base::RunErrorCode,
     llm::model::StopReason,
-    protocol::{Event, JsonObject, Message, MessageId, ToolCall, event::Custom, own_names::TRUNCATED},
+    protocol::{Event, Message, MessageId, ToolCall, event::Custom, own_names::TRUNCATED},
+    tools::CallArguments,
 };
 
 /// The member of the run's result.
@@ -33,7 +34,7 @@ impl Truncation {
     /// Returns `None` if the model was done.
     pub(super) fn of_answer(answer: &CompleteAnswer, step: u32) -> Option<Self> {
         let (reason, reached_limit, why_no_calls, error) = match answer.stop {
-            StopReason::Done | StopReason::Calls => return None,
+            StopReason::Done | StopReason::Calls | StopReason::MalformedCall => return None,
             StopReason::Length => {
                 let message = "the model's answer reached its limit of tokens (max_tokens) before it was usable";
                 ("length", true, CUT_OFF, (RunErrorCode::ModelTruncated, message))
@@ -103,11 +104,7 @@ pub(super) fn reason_of_result(result: &Value) -> Option<&str> {
 /// can end before it sends any, and Anthropic's `tool_use` blocks begin with `{}`
 /// (<https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>).
 fn is_complete(call: &ToolCall, is_last: bool) -> bool {
-    let text = call.function.arguments.trim();
-    match serde_json::from_str::<JsonObject>(if text.is_empty() { "{}" } else { text }) {
-        Ok(arguments) => !arguments.is_empty() || !is_last,
-        Err(_) => false,
-    }
+    CallArguments::read(&call.function.arguments).is_ok_and(|arguments| !arguments.object.is_empty() || !is_last)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::{
     client_claims::remove_claims,
     marks::{self, EarlierTurns},
     model_chain::ModelChain,
+    no_answer::NoAnswer,
     plan::TurnPlan,
     review::{NextStep, Review},
     settings::Settings,
@@ -25,8 +26,12 @@ use crate::{
         emit::{self, Step},
     },
     base::RunErrorCode,
-    llm::{history, model::ModelRequest, options::ToolChoice},
-    protocol::{Context, Event, Message, RunAgentInput},
+    llm::{
+        history,
+        model::{ModelRequest, Turn},
+        options::ToolChoice,
+    },
+    protocol::{ContentPart, Context, Event, Message, RunAgentInput},
     surfaces::a2ui,
     tools::ToolSession,
 };
@@ -56,7 +61,11 @@ pub(super) fn turns(
         }
         let session = ToolSession::new(cx.clone(), input.state_or_empty());
         let call_context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
-        let mut earlier = EarlierAnswers::new(marks::used_ids(&messages, &cx));
+        let used_ids = marks::used_ids(&messages, &cx);
+        if !settings.subagents.is_empty() {
+            used_ids.iter().for_each(|id| _ = cx.claim_id(id));
+        }
+        let mut earlier = EarlierAnswers::new(cx.clone(), used_ids);
         let plan = earlier_turns.plan(prior.decided, &messages, &catalog, &settings).await;
         let mut turns = RunTurns::new(&settings, &input, &cx, &catalog, instructions, messages, plan);
         turns.steps = earlier_turns.steps;
@@ -131,6 +140,10 @@ struct RunTurns<'r> {
     step: Option<Step>,
     steps: u32,
     has_corrected: bool,
+    /// Whether the model was asked again in this step, because its answer was none.
+    was_repeated: bool,
+    /// The text at the end of the next request alone.
+    note: Option<&'static str>,
     may_summarise: bool,
 }
 
@@ -159,6 +172,8 @@ impl<'r> RunTurns<'r> {
             step: None,
             steps: 0,
             has_corrected: false,
+            was_repeated: false,
+            note: None,
             may_summarise: true,
         }
     }
@@ -200,6 +215,10 @@ impl<'r> RunTurns<'r> {
                 self.has_corrected = true;
                 self.messages.push(request);
             }
+            NextStep::AskAgain(note) => {
+                (self.was_repeated, self.note) = (true, note);
+                self.steps -= 1;
+            }
             NextStep::Finish(result) => {
                 return Ok(ControlFlow::Break(result.map(|result| emit::finish(self.cx, result))));
             }
@@ -220,11 +239,13 @@ impl<'r> RunTurns<'r> {
     fn request(&self, model: Option<String>, state: &Value) -> ModelRequest {
         let state = self.settings.updates_state.then(|| state::describe(state));
         let may_force_call = self.steps == 1 && follows_user(&self.messages);
+        let mut turns = history::turns(&self.messages);
+        turns.extend(self.note.map(|note| Turn::User(vec![ContentPart::text(note)])));
         ModelRequest {
             model,
             system: self.instructions.clone(),
             current: self.context.iter().cloned().chain(state).collect(),
-            turns: history::turns(&self.messages),
+            turns,
             tools: self.catalog.specs.clone(),
             tool_choice: self.catalog.choice(&self.tool_choice, may_force_call),
             response_schema: self.settings.response.as_ref().map(|format| format.schema.clone()),
@@ -245,6 +266,17 @@ impl<'r> RunTurns<'r> {
 
     /// Decides about the next turn. Returns an event about the answer.
     async fn review(&mut self, answer: CompleteAnswer) -> Option<Event> {
+        if let Some(no_answer) = NoAnswer::of(&answer) {
+            let has_schema = self.settings.response.is_some();
+            let review = no_answer.review(&answer, &self.messages, self.was_repeated, self.catalog, has_schema);
+            // Thoughts without an answer do not return to the model.
+            if !answer.calls().is_empty() || !answer.text().trim().is_empty() {
+                self.messages.extend(answer.messages);
+            }
+            (self.plan, self.next) = (review.plan, review.next);
+            return review.event;
+        }
+        (self.was_repeated, self.note) = (false, None);
         let may_correct = !self.has_corrected && self.steps < self.settings.max_steps;
         let review = Review::of_answer(&answer, self.steps, self.settings, self.catalog, may_correct).await;
         self.messages.extend(answer.messages);

@@ -98,6 +98,16 @@ pub(super) fn open_calls(messages: &[Message]) -> Vec<(&ToolCall, &MessageId)> {
     calls_of(messages).filter(|(call, _)| !with_result.contains(&call.id)).collect()
 }
 
+/// Returns the results of the run's own tools after the last message of a user.
+pub(super) fn last_results(messages: &[Message]) -> impl Iterator<Item = &ToolMessage> {
+    let last = messages.iter().rev().take_while(|message| !matches!(message, Message::User(_)));
+    results(last.filter(|message| message.subagent_run_id().is_none())).map(|(_, result)| result)
+}
+
+pub(super) fn is_failed(result: &ToolMessage) -> bool {
+    result.error.is_some() || is_set(result.metadata.as_ref(), FAILED)
+}
+
 fn results<'m>(messages: impl Iterator<Item = &'m Message>) -> impl Iterator<Item = (&'m ToolCallId, &'m ToolMessage)> {
     messages.filter_map(|message| match message {
         Message::Tool(tool) => Some((&tool.tool_call_id, tool)),
@@ -187,9 +197,7 @@ fn content(tool: &ToolMessage) -> (MessageContent, bool) {
         MessageContent::Text(text) => text.as_str().into(),
         content => parts::parts(content).into(),
     };
-    let Some(error) = &tool.error else {
-        return (content, is_set(tool.metadata.as_ref(), FAILED));
-    };
+    let Some(error) = &tool.error else { return (content, is_failed(tool)) };
     let error = format!("Error: {error}");
     let content = match content {
         MessageContent::Text(text) if text.trim().is_empty() => error.into(),

@@ -4,6 +4,7 @@
 
 mod rule_table;
 mod server_profile;
+mod tool_limits;
 mod vendor_rules;
 
 use std::{
@@ -15,14 +16,18 @@ use indexmap::IndexMap;
 use reqwest::Url;
 use serde::Deserialize;
 
-use self::rule_table::RuleTable;
 pub use self::server_profile::ProfileOptions;
 pub(in crate::llm) use self::server_profile::{
     Documents, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember, TokenLimit,
     ToolChoiceForm,
 };
+use self::{
+    rule_table::RuleTable,
+    tool_limits::{ProviderToolLimits, ToolTables},
+};
 pub(in crate::llm) use self::{
     server_profile::{Profile, RequiredReasoning},
+    tool_limits::ToolLimits,
     vendor_rules::{ClaudeRules, GeminiRules, OpenAiRules, Sampling, ThinkingControl, ThinkingOff, ThinkingTypes},
 };
 use super::transport::{SetupError, is_of_domain};
@@ -55,6 +60,7 @@ struct Known {
     tables: KnownTables,
     /// Those of the servers.
     profiles: IndexMap<String, Arc<Profile>>,
+    tool_limits: ProviderToolLimits,
 }
 
 /// The form of the file.
@@ -66,6 +72,7 @@ struct KnownTables {
     gemini: RuleTable,
     windows: IndexMap<String, KnownWindow>,
     servers: IndexMap<String, JsonObject>,
+    tools: ToolTables,
 }
 
 /// The tokens that a model can read and write.
@@ -123,6 +130,10 @@ impl KnownModels {
     pub(in crate::llm) fn window(&self, model: &str) -> Option<KnownWindow> {
         let fits = self.0.tables.windows.iter().filter(|(name, _)| rule_table::begins_with_name(model, name));
         fits.max_by_key(|(name, _)| name.len()).map(|(_, window)| *window)
+    }
+
+    pub(in crate::llm) fn tool_limits(&self) -> &ProviderToolLimits {
+        &self.0.tool_limits
     }
 
     /// Returns the profile of a configuration, for a server at `url`.
@@ -196,17 +207,19 @@ impl KnownTables {
         for (name, members) in user.servers {
             self.servers.entry(name).or_default().extend(members);
         }
+        self.tools.extend(user.tools);
         self
     }
 }
 
 impl Known {
-    /// Fails if a member of a server is unknown.
+    /// Fails if a member of a server, or of the limits of tools, is unknown.
     fn new(tables: KnownTables) -> Result<Self, String> {
         let servers = &tables.servers;
         let profiles = servers.keys().map(|name| Ok((name.clone(), Arc::new(Profile::read(name, servers)?))));
         let profiles = profiles.collect::<Result<_, String>>()?;
-        Ok(Self { tables, profiles })
+        let tool_limits = tables.tools.read()?;
+        Ok(Self { tables, profiles, tool_limits })
     }
 }
 

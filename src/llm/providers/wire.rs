@@ -8,6 +8,7 @@ use crate::{
     base::text::essence,
     llm::{Block, ToolChoice, Turn},
     protocol::{ContentPart, JsonObject, MediaPart, PartSource, TokenUsage, ToolCall, ToolCallId},
+    tools::CallArguments,
 };
 
 /// The name that marks OpenAI's artefacts and files.
@@ -22,8 +23,6 @@ pub(in crate::llm) const EMPTY_TEXT: &str = "(This message is empty.)";
 pub(in crate::llm) const FIRST_USER_TEXT: &str = "(The conversation begins.)";
 /// Follows the model's last message where a user's has to be the last one, as when a run goes on without a new message.
 pub(in crate::llm) const LAST_USER_TEXT: &str = "Continue.";
-/// Stands between results and a user's next message where the model has to answer first.
-pub(in crate::llm) const INTERRUPTED_TEXT: &str = "(The answer was interrupted.)";
 
 /// Returns the usage of a request by the counts of its input, its output and all tokens. `None` if there are no counts.
 pub(in crate::llm) fn token_usage(
@@ -103,15 +102,18 @@ pub(in crate::llm) fn schema(parameters: &Value) -> Value {
     schema.into()
 }
 
-/// Providers refuse invalid JSON, so it becomes an empty object.
+/// Providers refuse invalid JSON, so what cannot be repaired becomes an empty object.
 pub(in crate::llm) fn arguments(text: &str) -> Map<String, Value> {
-    serde_json::from_str(text).unwrap_or_default()
+    CallArguments::read(text).unwrap_or_default().object
 }
 
 /// Returns a call's arguments as the model wrote them, if they are valid: the provider's cache compares characters.
 pub(in crate::llm) fn arguments_as_text(call: &ToolCall) -> String {
     let original = &call.function.arguments;
-    if serde_json::from_str::<Map<String, Value>>(original).is_ok() { original.clone() } else { "{}".to_owned() }
+    match serde_json::from_str::<Map<String, Value>>(original) {
+        Ok(_) => original.clone(),
+        Err(_) => Value::Object(arguments(original)).to_string(),
+    }
 }
 
 /// Sets members of a request's JSON.
@@ -209,6 +211,11 @@ mod tests {
         for text in ["", "{", "[]", "null", "\"a\"", "{\"a\":1} x"] {
             assert_eq!(arguments(text), Map::new(), "{text}");
         }
+        let written = |text: &str| arguments_as_text(&ToolCall::new("c", "f", text));
+        assert_eq!(written("{\"a\" : 1}"), "{\"a\" : 1}", "the text stays if it is an object");
+        assert_eq!(written("{}{'a': True}"), "{}");
+        assert_eq!(written("{'a': True,}"), r#"{"a":true}"#);
+        assert_eq!(written(r#""{\"a\":1}""#), r#"{"a":1}"#);
         assert_eq!(Value::from(arguments(" {\"b\":1,\"a\":[2]} ")).to_string(), r#"{"b":1,"a":[2]}"#);
     }
 

@@ -1,12 +1,12 @@
 //! The interface of the decoders of providers' events.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
-use super::context::is_too_long;
+use super::refusal_texts::{is_filtered, is_malformed_call, is_too_long};
 use crate::{
-    base::text::is_in,
+    base::{lenient_json::JoinedText, text::is_in},
     llm::{Artefact, BlockStart, ModelEvent, StopReason},
     protocol::{TokenUsage, ToolCallId},
 };
@@ -14,11 +14,18 @@ use crate::{
 /// The codes and types of errors after which a second attempt may succeed.
 const UNAVAILABLE: &str = "\
     server_error internal_server_error api_error timeout_error overloaded overloaded_error server_is_overloaded \
-    slow_down service_unavailable service_unavailable_error UNAVAILABLE INTERNAL DEADLINE_EXCEEDED ABORTED UNKNOWN";
+    slow_down service_unavailable service_unavailable_error provider_overloaded provider_unavailable timeout \
+    UNAVAILABLE INTERNAL DEADLINE_EXCEEDED ABORTED UNKNOWN";
+/// The members in which errors have their codes.
+const CODE_MEMBERS: &[&str] = &["code", "type", "status", "error_type", "status_code"];
+/// The members in which gateways pass on the error of the provider behind them, as an object or as its JSON:
+/// <https://openrouter.ai/docs/api/reference/errors-and-debugging>, <https://github.com/BerriAI/litellm/pull/16231>.
+const WRAPPED_MEMBERS: &[&str] = &["error", "innererror", "metadata", "raw", "provider_specific_fields"];
+const MAX_WRAPPINGS: usize = 5;
 /// Bounds the memory; answers have far fewer.
 const MAX_BLOCKS: usize = 1024;
 /// Bounds what decoders keep of an answer. A PDF that fills a context window of 1 M tokens has about 5 MiB in base64.
-const MAX_HELD_BYTES: usize = 8 << 20;
+pub(super) const MAX_HELD_BYTES: usize = 8 << 20;
 
 pub(in crate::llm) trait Decoder: Send + 'static {
     fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault>;
@@ -67,6 +74,10 @@ pub(in crate::llm) enum FailureKind {
     QuotaUsedUp,
     /// The conversation does not fit into the model's context window.
     ContextTooLong,
+    /// A content filter refused the conversation or the answer.
+    Filtered,
+    /// The model wrote a call that the provider could not read.
+    MalformedCall,
     /// A failure that a retry would repeat.
     Other,
 }
@@ -74,24 +85,51 @@ pub(in crate::llm) enum FailureKind {
 impl FailureKind {
     pub(in crate::llm) fn of_status(status: u64) -> Self {
         match status {
+            413 => Self::ContextTooLong,
             429 => Self::RateLimited,
             408 | 409 | 500..=599 => Self::Unavailable,
             _ => Self::Other,
         }
     }
 
-    /// Returns the kind by the codes of an error. The more specific kinds come first, because servers combine a code of
-    /// one kind with a general type or status.
+    /// Returns the kind by the codes of an error, and of the one that it wraps if its own say nothing. The more specific
+    /// kinds come first, because servers combine a code of one kind with a general type or status.
     pub(super) fn of_error(error: &Value) -> Self {
-        let codes = || ["code", "type", "status"].iter().filter_map(|member| error.get(member));
-        let texts = || codes().filter_map(Value::as_str);
-        if texts().any(|code| code == "insufficient_quota") {
-            return Self::QuotaUsedUp;
+        Self::of_wrapped(error, MAX_WRAPPINGS).unwrap_or(Self::Other)
+    }
+
+    fn of_wrapped(error: &Value, wrappings: usize) -> Option<Self> {
+        let parsed = error.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let error = parsed.as_ref().unwrap_or(error);
+        let codes = || CODE_MEMBERS.iter().filter_map(|member| error.get(member));
+        let specific = codes().filter_map(Value::as_str).find_map(Self::of_specific_code);
+        let own = specific.or_else(|| codes().find_map(Self::of_code));
+        if wrappings == 0 || own.is_some_and(|own| own != Self::Other) {
+            return own;
         }
-        if texts().any(|code| is_too_long(code, "")) {
-            return Self::ContextTooLong;
+        let mut wrapped =
+            WRAPPED_MEMBERS.iter().filter_map(|member| Self::of_wrapped(error.get(member)?, wrappings - 1));
+        wrapped.find(|kind| *kind != Self::Other).or(own)
+    }
+
+    /// Returns the kind that the text of an error says, if its codes say nothing.
+    pub(super) fn or_of_message(self, message: &str) -> Self {
+        match self {
+            Self::Unavailable | Self::Other if is_too_long("", message) => Self::ContextTooLong,
+            Self::Other if is_filtered("", message) => Self::Filtered,
+            Self::Other if is_malformed_call("", message) => Self::MalformedCall,
+            kind => kind,
         }
-        codes().find_map(Self::of_code).unwrap_or(Self::Other)
+    }
+
+    fn of_specific_code(code: &str) -> Option<Self> {
+        match code {
+            "insufficient_quota" => Some(Self::QuotaUsedUp),
+            code if is_too_long(code, "") => Some(Self::ContextTooLong),
+            code if is_filtered(code, "") => Some(Self::Filtered),
+            code if is_malformed_call(code, "") => Some(Self::MalformedCall),
+            _ => None,
+        }
     }
 
     fn of_code(code: &Value) -> Option<Self> {
@@ -115,6 +153,12 @@ pub(in crate::llm) fn check_open_blocks(count: usize) -> Result<(), DecodeFault>
     }
 }
 
+/// Fails if an event, or a body in place of a stream, has an error.
+pub(in crate::llm) fn check_error(event: &Value) -> Result<(), DecodeFault> {
+    let error = event.get("error").filter(|error| !error.is_null());
+    error.map_or(Ok(()), |error| Err(DecodeFault::from_provider(error)))
+}
+
 /// Returns the start of a call with the provider's id, or with a new one if that is empty.
 pub(in crate::llm) fn call_start(id: &str, name: &str) -> Result<BlockStart, DecodeFault> {
     if name.is_empty() {
@@ -130,8 +174,11 @@ pub(in crate::llm) struct AnswerEvents {
     /// A request whose answer has begun cannot be sent again.
     pub(super) has_answer: bool,
     blocks: usize,
+    open: Vec<usize>,
     held: usize,
     usage: Option<TokenUsage>,
+    /// The texts of the blocks with halves of surrogate pairs, which are joined over deltas.
+    joined: HashMap<usize, JoinedText>,
 }
 
 impl AnswerEvents {
@@ -146,6 +193,7 @@ impl AnswerEvents {
         }
         self.blocks += 1;
         self.has_answer = true;
+        self.open.push(index);
         self.events.push_back(ModelEvent::Start { index, block });
         Ok(index)
     }
@@ -168,6 +216,7 @@ impl AnswerEvents {
     }
 
     pub(in crate::llm) fn end(&mut self, index: usize, artefact: Option<Artefact>) {
+        self.open.retain(|open| *open != index);
         self.events.push_back(ModelEvent::End { index, artefact });
     }
 
@@ -186,6 +235,39 @@ impl AnswerEvents {
 
     pub(in crate::llm) fn stop(&mut self, reason: StopReason) {
         self.events.push_back(ModelEvent::Stop(reason));
+    }
+
+    /// Joins the halves of pairs in the texts of the events. `has_new_halves` is `true` if one of these events may have
+    /// the first half.
+    pub(super) fn join_halves(&mut self, has_new_halves: bool) {
+        if self.joined.is_empty() && !has_new_halves {
+            return;
+        }
+        for event in std::mem::take(&mut self.events) {
+            match event {
+                ModelEvent::Delta { index, mut text } => {
+                    self.joined.entry(index).or_default().piece(&mut text);
+                    self.delta(index, text);
+                }
+                ModelEvent::End { index, .. } => {
+                    let rest = self.joined.remove(&index).and_then(|mut text| text.end());
+                    self.delta(index, rest.unwrap_or_default());
+                    self.events.push_back(event);
+                }
+                event => self.events.push_back(event),
+            }
+        }
+    }
+
+    /// Ends an answer that the provider broke off for this reason.
+    pub(super) fn break_off(&mut self, reason: StopReason) {
+        self.events.extend(self.open.drain(..).map(|index| ModelEvent::End { index, artefact: None }));
+        self.stop(reason);
+    }
+
+    /// Returns whether a block of the answer has begun.
+    pub(in crate::llm) fn has_begun(&self) -> bool {
+        self.has_answer
     }
 }
 

@@ -11,17 +11,16 @@ use reqwest::Url;
 use serde_json::Value;
 
 use super::{
-    context::is_too_long,
     decode::{DecodeFault, FailureKind},
     retry::Retry,
     scrub::Scrubber,
 };
 use crate::{
     base::{
-        RunErrorCode,
+        RunErrorCode, lenient_json,
         text::{error_chain, shortened},
     },
-    llm::ModelError,
+    llm::{ModelError, StopReason},
     upstream::events::StreamError,
 };
 
@@ -47,6 +46,8 @@ pub(super) struct AttemptError {
     /// For the log.
     detail: String,
     pub(super) retry: Retry,
+    /// Set if the failure is an end that other providers report as the reason of a stop.
+    pub(super) stop: Option<StopReason>,
 }
 
 impl AttemptError {
@@ -99,13 +100,19 @@ impl ProviderErrors {
         let number = status.as_u16();
         let kind = FailureKind::of_status(number.into());
         let is_about_request = kind != FailureKind::RateLimited && !matches!(number, 401 | 403);
-        if is_about_request && body_message.is_too_long() {
-            return self.too_long(&detail);
+        match body_message.kind {
+            FailureKind::ContextTooLong if is_about_request => return self.too_long(&detail),
+            FailureKind::Filtered if is_about_request || number == 403 => {
+                return self.stopped(StopReason::Filtered, &detail);
+            }
+            FailureKind::MalformedCall if is_about_request => return self.stopped(StopReason::MalformedCall, &detail),
+            _ => {}
         }
         let check_key = format!("{detail}; check the configured key");
         match kind {
             FailureKind::RateLimited if body_message.kind == FailureKind::QuotaUsedUp => self.quota_used_up(&detail),
             FailureKind::RateLimited => self.rate_limited(wait, &detail),
+            FailureKind::ContextTooLong => self.too_long(&detail),
             FailureKind::Unavailable => {
                 let message = format!("The model provider is not available now ({number}); try again later");
                 self.error(RunErrorCode::ModelUnavailable, message, wait, &detail)
@@ -165,10 +172,11 @@ impl ProviderErrors {
             DecodeFault::Failed { kind, message } => (kind, message),
         };
         let detail = format!("said in the stream: {said}");
-        match kind {
+        match kind.or_of_message(&said) {
             FailureKind::QuotaUsedUp => self.quota_used_up(&detail),
             FailureKind::ContextTooLong => self.too_long(&detail),
-            FailureKind::Unavailable | FailureKind::Other if is_too_long("", &said) => self.too_long(&detail),
+            FailureKind::Filtered => self.stopped(StopReason::Filtered, &detail),
+            FailureKind::MalformedCall => self.stopped(StopReason::MalformedCall, &detail),
             FailureKind::RateLimited if !has_answer => self.rate_limited(Retry::Backoff, &detail),
             FailureKind::Unavailable if !has_answer => {
                 let message = "The model provider is not available now; try again later";
@@ -202,6 +210,16 @@ impl ProviderErrors {
         self.error(RunErrorCode::ContextTooLong, message, Retry::Never, detail)
     }
 
+    fn stopped(&self, reason: StopReason, detail: &str) -> AttemptError {
+        let (code, message) = match reason {
+            StopReason::Filtered => {
+                (RunErrorCode::ModelFiltered, "A content filter of the model provider refused the request")
+            }
+            _ => (RunErrorCode::ModelCallMalformed, "The model provider could not read a call that the model wrote"),
+        };
+        AttemptError { stop: Some(reason), ..self.error(code, message, Retry::Never, detail) }
+    }
+
     fn not_an_answer(&self, detail: &str) -> AttemptError {
         let message = "The model provider sent a response that is not an answer";
         self.error(RunErrorCode::ModelProtocol, message, Retry::Never, &format!("{detail}; check base_url"))
@@ -210,7 +228,7 @@ impl ProviderErrors {
     fn error(&self, code: RunErrorCode, message: impl Into<String>, retry: Retry, detail: &str) -> AttemptError {
         let detail = shorten(&self.scrubber.scrub(detail), MAX_DETAIL_CHARS);
         let detail = format!("{}: {detail}", self.name);
-        AttemptError { error: ModelError::new(code.as_str(), message.into()), detail, retry }
+        AttemptError { error: ModelError::new(code.as_str(), message.into()), detail, retry, stop: None }
     }
 
     /// Secrets are removed before the message is cut, because a cut key is not recognised.
@@ -229,7 +247,7 @@ struct ProviderMessage {
 
 impl ProviderMessage {
     fn read(body: &[u8]) -> Self {
-        let mut value: Value = serde_json::from_slice(body).unwrap_or_default();
+        let mut value: Value = lenient_json::parse(&String::from_utf8_lossy(body)).unwrap_or_default();
         if let Value::Array(items) = &mut value {
             value = items.first_mut().map(Value::take).unwrap_or_default();
         }
@@ -239,14 +257,9 @@ impl ProviderMessage {
             let found = error.get(name).or_else(|| value.get(name))?;
             text(found).or_else(|| text(found.get(0)?.get("msg")?))
         });
-        let mut kinds = [error, &value].into_iter().map(FailureKind::of_error);
-        let kind = kinds.find(|kind| matches!(kind, FailureKind::QuotaUsedUp | FailureKind::ContextTooLong));
         let text = message.or_else(|| text(error)).unwrap_or_default();
-        Self { text, kind: kind.unwrap_or(FailureKind::Other) }
-    }
-
-    fn is_too_long(&self) -> bool {
-        self.kind == FailureKind::ContextTooLong || is_too_long("", &self.text)
+        let kind = FailureKind::of_error(&value).or_of_message(&text);
+        Self { text, kind }
     }
 }
 
@@ -348,6 +361,65 @@ mod tests {
         ] {
             let headers = HeaderMap::from_iter([(http::HeaderName::from_static(name), value.parse().unwrap())]);
             assert_eq!(errors.request_id(&headers).as_deref(), id, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_filter_refuses_and_a_malformed_call_are_ends_of_an_answer() {
+        let errors = ProviderErrors::new(&Url::parse("http://127.0.0.1:1/").unwrap(), Vec::new());
+        let azure = json!({"error": {"message": "The response was filtered", "type": null, "param": "prompt",
+            "code": "content_filter", "status": 400, "innererror": {"code": "ResponsibleAIPolicyViolation"}}});
+        let wrapped = json!({"error": {"message": "Provider returned error", "code": 400,
+            "metadata": {"raw": azure.to_string(), "provider_name": "Azure"}}});
+        let nested = json!({"error": {"message": "no", "code": "400",
+            "provider_specific_fields": {"innererror": {"code": "ResponsibleAIPolicyViolation"}}}});
+        let groq = json!({"error": {"message": "Failed to call a function. Please adjust your prompt.",
+            "type": "invalid_request_error", "code": "tool_use_failed", "failed_generation": "<function=f>"}});
+        for (error, stop) in [
+            (azure, StopReason::Filtered),
+            (wrapped, StopReason::Filtered),
+            (nested, StopReason::Filtered),
+            (
+                json!({"error": {"message": "Content Exists Risk", "type": "invalid_request_error"}}),
+                StopReason::Filtered,
+            ),
+            (json!({"error": {"code": "data_inspection_failed", "message": "no"}}), StopReason::Filtered),
+            (groq, StopReason::MalformedCall),
+        ] {
+            let refused = errors.refused(StatusCode::BAD_REQUEST, Retry::Backoff, error.to_string().as_bytes());
+            let in_stream = errors.answer_failed(DecodeFault::from_provider(&error), true);
+            for failure in [refused, in_stream] {
+                assert_eq!((failure.stop, failure.retry), (Some(stop.clone()), Retry::Never), "{error}");
+            }
+        }
+        let too_many = errors.refused(StatusCode::TOO_MANY_REQUESTS, Retry::Backoff, b"content_filter");
+        assert_eq!(too_many.stop, None);
+    }
+
+    #[test]
+    fn an_error_is_what_the_code_of_the_provider_behind_a_gateway_says() {
+        let kind = |error: Value| FailureKind::of_error(&error);
+        for (error, expected) in [
+            (json!({"code": 400, "metadata": {"raw": "{\"error\":{\"code\":429}}"}}), FailureKind::RateLimited),
+            (json!({"message": "no", "error_type": "provider_overloaded"}), FailureKind::Unavailable),
+            (json!({"metadata": {"error_type": "rate_limit_exceeded"}}), FailureKind::RateLimited),
+            (json!({"code": 502, "metadata": {"error_type": "invalid_request"}}), FailureKind::Unavailable),
+            (json!({"error": {"error": {"type": "overloaded_error"}}}), FailureKind::Unavailable),
+            (json!({"code": 413}), FailureKind::ContextTooLong),
+            (json!({"code": 400, "metadata": {"raw": "plain text"}}), FailureKind::Other),
+        ] {
+            assert_eq!(kind(error.clone()), expected, "{error}");
+        }
+        let deep = (0..200).fold(json!({"code": 429}), |inner, _| json!({"error": inner}));
+        assert_eq!(kind(deep), FailureKind::Other);
+    }
+
+    #[test]
+    fn a_request_with_too_many_bytes_is_too_long() {
+        let errors = ProviderErrors::new(&Url::parse("http://127.0.0.1:1/").unwrap(), Vec::new());
+        for body in ["", "<html>", r#"{"error":{"type":"request_too_large","message":"no"}}"#] {
+            let failure = errors.refused(StatusCode::PAYLOAD_TOO_LARGE, Retry::Backoff, body.as_bytes());
+            assert_eq!((failure.error.code(), failure.retry), ("context_too_long", Retry::Never), "{body}");
         }
     }
 

@@ -2,11 +2,11 @@
 //! no background task: dropping the stream ends the request and closes its connection.
 
 mod connection;
-mod context;
 mod decode;
 mod exchange;
 mod failure;
 pub(in crate::llm) mod json;
+mod refusal_texts;
 mod replay;
 mod retry;
 mod scrub;
@@ -30,7 +30,7 @@ use tokio::time::timeout;
 pub(in crate::llm) use connection::is_of_domain;
 pub use connection::{Connection, SetupError};
 pub(in crate::llm) use decode::{
-    AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start, check_open_blocks,
+    AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start, check_error, check_open_blocks,
 };
 pub(crate) use replay::{RecordedApi, RecordedExchanges};
 
@@ -40,11 +40,11 @@ use self::{
     retry::Retry,
 };
 use crate::{
-    base::text::essence,
+    base::{lenient_json::lenient, text::essence},
     llm::{CallTrace, ModelEvent, ModelOptions, ModelStream, SkippedAttachment},
     upstream::{
         ClientOptions,
-        body::read_excerpt,
+        body::{read_excerpt, read_whole},
         client,
         events::{ServerEvent, StreamLimits, provider_events},
     },
@@ -64,12 +64,15 @@ pub(in crate::llm) struct ProviderRequest {
     pub(in crate::llm) headers: HeaderMap,
 }
 
-/// The default of the largest event, for APIs without another one.
-pub(in crate::llm) const MAX_EVENT_BYTES: usize = 1 << 20;
-
 const MAX_ERROR_BYTES: usize = 16 << 10;
 /// The status is known by then; only the reason is missing.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The body of a response with the status 200.
+enum SentResponse {
+    Stream(Response),
+    Whole(String),
+}
 
 pub(in crate::llm) struct Transport {
     client: Client,
@@ -91,12 +94,10 @@ impl fmt::Debug for Transport {
 
 impl Transport {
     /// `url` was made from the connection's base URL. The connection's headers replace those in `headers`.
-    /// `max_event_bytes` is the default of the API.
     pub(in crate::llm) fn new(
         options: &ModelOptions,
         url: Url,
         mut headers: HeaderMap,
-        max_event_bytes: usize,
     ) -> Result<Arc<Self>, SetupError> {
         let connection = &options.connection;
         headers.extend(connection.header_map()?);
@@ -108,7 +109,7 @@ impl Transport {
             headers,
             idle_timeout: connection.idle_timeout,
             max_retries: connection.max_retries,
-            max_event_bytes: connection.max_event_bytes.unwrap_or(max_event_bytes),
+            max_event_bytes: connection.max_event_bytes.unwrap_or(decode::MAX_HELD_BYTES),
             exchanges: options.exchanges.clone(),
         }))
     }
@@ -147,7 +148,10 @@ impl Transport {
                     let step = match answer.next().await {
                         Some(Ok(event)) => transport.decode(&mut decoder, &event, &mut output),
                         // A stop reason completes an answer, even if the connection broke after it.
-                        Some(Err(_)) | None if decoder.finish(&mut output) => Ok(DecodeStep::Complete),
+                        Some(Err(_)) | None if decoder.finish(&mut output) => {
+                            output.join_halves(false);
+                            Ok(DecodeStep::Complete)
+                        }
                         Some(Err(failure)) => Err(failure),
                         None => Err(transport.errors.interrupted("the stream ended before the answer did")),
                     };
@@ -166,6 +170,15 @@ impl Transport {
                     }
                 };
                 drop(answer);
+                if let Some(reason) = failure.stop.clone() {
+                    let error = failure.into_error(request_id.get().map(String::as_str));
+                    tracing::warn!(?error, "a model provider broke off an answer");
+                    output.break_off(reason);
+                    while let Some(event) = output.events.pop_front() {
+                        yield Ok(event);
+                    }
+                    return;
+                }
                 let wait = match failure.retry {
                     _ if output.has_answer || retries >= transport.max_retries => None,
                     Retry::Never => None,
@@ -212,7 +225,15 @@ impl Transport {
                 trace.set_request_id(id);
             }
             match sent {
-                Ok(response) => {
+                Ok(SentResponse::Whole(body)) => {
+                    let event = ServerEvent { name: None, id: None, data: body, is_cut_off: false };
+                    exchange.event(&event);
+                    let no_answer = self.errors.no_events("JSON", event.data.as_bytes());
+                    yield Ok(event);
+                    // Unless the event completes the answer.
+                    yield Err(no_answer);
+                }
+                Ok(SentResponse::Stream(response)) => {
                     let limits = StreamLimits {
                         max_event_bytes: self.max_event_bytes,
                         idle_timeout: self.idle_timeout,
@@ -235,8 +256,9 @@ impl Transport {
         }
     }
 
-    /// Fails unless the head of the response announces a stream of events. `request_id` gets the provider's id of the request.
-    async fn send(&self, request: RequestBuilder, request_id: &OnceLock<String>) -> Result<Response, AttemptError> {
+    /// Fails unless the head of the response announces a stream of events, or JSON, which some servers answer with in its
+    /// place. `request_id` gets the provider's id of the request.
+    async fn send(&self, request: RequestBuilder, request_id: &OnceLock<String>) -> Result<SentResponse, AttemptError> {
         let response = match timeout(self.idle_timeout, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.errors.unreachable(error)),
@@ -253,11 +275,18 @@ impl Transport {
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
-        if essence(&content_type) != "text/event-stream" {
-            let body = read_excerpt(response, MAX_ERROR_BYTES, ERROR_TIMEOUT).await;
-            return Err(self.errors.no_events(&content_type, &body));
+        match essence(&content_type).as_str() {
+            "text/event-stream" => Ok(SentResponse::Stream(response)),
+            "application/json" => match timeout(self.idle_timeout, read_whole(response, self.max_event_bytes)).await {
+                Ok(Ok(body)) => Ok(SentResponse::Whole(String::from_utf8_lossy(&body).into_owned())),
+                Ok(Err(error)) => Err(self.errors.interrupted(&error.to_string())),
+                Err(_) => Err(self.errors.silent(self.idle_timeout)),
+            },
+            _ => {
+                let body = read_excerpt(response, MAX_ERROR_BYTES, ERROR_TIMEOUT).await;
+                Err(self.errors.no_events(&content_type, &body))
+            }
         }
-        Ok(response)
     }
 
     fn request(&self, url: Url, body: Bytes, more: HeaderMap) -> RequestBuilder {
@@ -277,11 +306,22 @@ impl Transport {
         event: &ServerEvent,
         output: &mut AnswerEvents,
     ) -> Result<DecodeStep, AttemptError> {
-        let step = decoder.event(event.name.as_deref(), &event.data, output);
+        let name = event.name.as_deref();
+        let mut step = decoder.event(name, &event.data, output);
+        let mut has_halves = false;
+        // A decoder that cannot parse an event has not changed.
+        if matches!(step, Err(DecodeFault::Malformed(_)))
+            && let Some(lenient) = lenient(&event.data)
+        {
+            tracing::warn!(repair = lenient.repair, "a model provider sent JSON that is not valid");
+            has_halves = lenient.has_halves;
+            step = decoder.event(name, &lenient.text, output);
+        }
+        if matches!(step, Ok(DecodeStep::Complete)) && !decoder.finish(output) {
+            return Err(self.errors.interrupted("the answer ended too early"));
+        }
+        output.join_halves(has_halves);
         match step {
-            Ok(DecodeStep::Complete) if !decoder.finish(output) => {
-                Err(self.errors.interrupted("the answer ended too early"))
-            }
             Ok(step) => Ok(step),
             // The provider did not write the event like this.
             Err(DecodeFault::Malformed(_)) if event.is_cut_off => {

@@ -29,7 +29,7 @@ use self::{
 };
 use super::RunAgentInput;
 
-use crate::base::{json_values, text::shortened};
+use crate::base::{json_values, lenient_json, text::shortened};
 
 /// The longest text of an error about the syntax, in characters.
 const MAX_PROBLEM_CHARS: usize = 200;
@@ -47,7 +47,7 @@ pub struct Decoded {
     pub open_values: usize,
 }
 
-/// Reads an input.
+/// Reads an input. Half of a surrogate pair, as a page writes that cuts a text within an emoji, becomes U+FFFD.
 ///
 /// # Errors
 /// If the bytes are not JSON, are nested too deeply, hold too many values, or contradict the protocol.
@@ -70,7 +70,17 @@ pub fn decode(body: &[u8]) -> Result<Decoded, DecodeError> {
             Ok(Decoded { input, ignored: diagnostics.into_ignored(), snake_case, open_values })
         }
         Ok(None) => Err(DecodeError::Syntax("no input".to_owned())),
-        Err(error) => Err(diagnostics.into_error().unwrap_or(error)),
+        Err(error) => {
+            let error = diagnostics.into_error().unwrap_or(error);
+            let repaired = || lenient_json::without_lone_halves(as_text(body).ok()?);
+            match matches!(error, DecodeError::Syntax(_)).then(repaired).flatten() {
+                Some(repaired) => {
+                    tracing::warn!("an input has half of a surrogate pair; read it as U+FFFD");
+                    decode(repaired.as_bytes())
+                }
+                None => Err(error),
+            }
+        }
     }
 }
 

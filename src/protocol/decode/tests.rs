@@ -416,3 +416,13 @@ fn the_protocols_spelling_wins_over_snake_case() {
     );
     assert_eq!((odd.ignored.members, odd.snake_case), (3, 0));
 }
+
+#[test]
+fn half_of_a_surrogate_pair_becomes_a_replacement_character() {
+    let input =
+        r#"{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"cut \ud83d, 😀 \ud83d\ude00"}]}"#;
+    let Decoded { input, .. } = decode(input.as_bytes()).unwrap();
+    let message = serde_json::to_value(&input.messages[0]).unwrap();
+    assert_eq!(message["content"], "cut \u{fffd}, 😀 😀");
+    assert!(decode(br#"{"threadId":"\ud83d","#).is_err());
+}

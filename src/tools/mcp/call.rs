@@ -215,10 +215,10 @@ impl OngoingCall<'_> {
         let given = match self.cx.reply_to(question)? {
             None => ElicitResult::new(ElicitationAction::Decline),
             Some(content) => {
-                let checked = validator.check(&content.to_string()).await.map_err(|problem| {
-                    ToolError::new(format!("The user's answer does not fit the form of the MCP server. {problem}"))
+                validator.check_value(&content).await.map_err(|problems| {
+                    ToolError::new(format!("The user's answer does not fit the form of the MCP server:{problems}"))
                 })?;
-                ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(checked))
+                ElicitResult::new(ElicitationAction::Accept).with_content(content)
             }
         };
         // The time that a person took belongs to the earlier run.

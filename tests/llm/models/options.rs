@@ -94,7 +94,7 @@ fn options_that_cannot_be_used_are_reported_with_their_place() {
         ("fallback = [\"b\"]", "my.toml:6:1: agents.a.fallback: there is no agent `b` with kind = \"llm\""),
         ("fallback = [\"b\"]\n[agents.b]\nkind = \"echo\"", "there is no agent `b` with kind = \"llm\""),
         ("models = [\"\"]", "my.toml:6:1: agents.a.models: the name of a model is empty"),
-        ("max_calls_per_turn = 0", "my.toml:6:1: agents.a.max_calls_per_turn: at least 1"),
+        ("max_calls_per_turn = 0", "my.toml:6:22: expected a whole number of at least 1, found 0"),
         ("tool_choice = 1", "my.toml:6:15: "),
     ] {
         let folder = tempfile::tempdir().unwrap();

@@ -400,19 +400,20 @@ async fn a_paused_answer_is_continued_as_one() {
 }
 
 #[tokio::test]
-async fn a_result_of_a_providers_tool_may_be_larger_than_other_events() {
+async fn a_large_result_of_a_providers_tool_is_within_the_bound_of_an_event() {
     let provider = Provider::start().await;
     let pdf = json!({"type": "base64", "media_type": "application/pdf", "data": "A".repeat(3 << 20)});
     let fetched = json!({"type": "web_fetch_result", "content": {"type": "document", "source": pdf}});
     let mut answer = paused("s1", "It says");
     answer[8]["content_block"] = json!({"type": "web_fetch_tool_result", "tool_use_id": "s1", "content": fetched});
     let mut options = options("claude-opus-4-6", &provider);
-    options.connection.max_event_bytes = None;
+    options.connection.max_event_bytes = Some(1 << 20);
     options.connection.idle_timeout = Duration::from_secs(10);
     let request = || ModelRequest { turns: vec![user("hi")], ..ModelRequest::default() };
     provider.answer(Answer::anthropic(&answer));
     let (_, error) = ask(&Anthropic::new(options.clone()).unwrap(), request()).await;
-    assert_eq!(error.map(|error| error.code()), Some("model_protocol"), "the server offers no tools of the provider");
+    assert_eq!(error.map(|error| error.code()), Some("model_protocol"), "the bound is configured");
+    options.connection.max_event_bytes = None;
     options.extra_body = object(json!({"tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}));
     provider.answer(Answer::anthropic(&answer));
     provider.answer(Answer::anthropic(&events("that")));

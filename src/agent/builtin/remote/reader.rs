@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::new_ids::NewIds;
 use crate::{
-    base::text::shortened,
+    base::{lenient_json, text::shortened},
     protocol::{
         Event, EventType, JsonObject, Message, MessageId, PatchKind,
         decode::{DecodeError, decode},
@@ -66,7 +66,7 @@ impl Reader {
 
     pub(super) fn read(&mut self, data: &str) -> Result<DecodedEvents, Malformed> {
         self.number += 1;
-        let mut object = match serde_json::from_str(data) {
+        let mut object = match lenient_json::parse(data) {
             Ok(Value::Object(object)) => object,
             Ok(_) => return Err(self.malformed(None, "not an object")),
             Err(error) => return Err(self.malformed(None, format!("not JSON: {error}"))),

@@ -37,7 +37,7 @@ fn citations_are_in_the_metadata_of_their_message() {
         ModelEvent::End { index: 0, artefact: None },
         ModelEvent::Stop(StopReason::Done),
     ];
-    let mut earlier = EarlierAnswers::new(HashSet::new());
+    let mut earlier = EarlierAnswers::new(RunContext::new("t", "r", "a"), HashSet::new());
     let mut builder = AnswerBuilder::new("p", &mut earlier);
     let mut events = Vec::new();
     for event in cited.clone() {

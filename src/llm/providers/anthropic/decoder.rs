@@ -5,13 +5,13 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{raw_block::RawBlock, server_blocks::is_server_block, usage::TokenCounts};
 use crate::llm::{
     Artefact, BlockStart, StopReason,
     transport::{
-        AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start, check_open_blocks,
+        AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start, check_error, check_open_blocks,
         json::{list, parse_object, text},
     },
 };
@@ -195,6 +195,21 @@ impl MessageDecoder {
         Ok(())
     }
 
+    /// Reads a whole message, in place of a stream.
+    fn whole(&mut self, message: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        for (index, block) in list(message, "content").iter().enumerate() {
+            let event = json!({"index": index, "content_block": block});
+            self.start(&event, output)?;
+            if let Some(open) = self.open.remove(&(index as u64)) {
+                self.end(open, output)?;
+            }
+        }
+        self.usage(message.get("usage"), output);
+        self.message_delta(message);
+        self.stopped = true;
+        Ok(())
+    }
+
     fn end_text(&mut self, output: &mut AnswerEvents) {
         if let Some(block) = self.ended_text.take() {
             output.end(block, None);
@@ -228,6 +243,11 @@ impl Decoder for MessageDecoder {
         if data.trim().is_empty() {
             return Ok(DecodeStep::More);
         }
+        // Gateways end the stream as chat completions do, also one without anything before it.
+        if data.trim() == "[DONE]" {
+            self.stopped |= !output.has_begun();
+            return Ok(if self.stopped { DecodeStep::Complete } else { DecodeStep::More });
+        }
         let event = parse_object(data, "an event")?;
         match event.get("type").and_then(Value::as_str).or(name).unwrap_or_default() {
             "message_start" => {
@@ -246,8 +266,9 @@ impl Decoder for MessageDecoder {
                 self.message_delta(event.get("delta").unwrap_or(&Value::Null));
             }
             "message_stop" => self.stopped = true,
+            "message" => self.whole(&event, output)?,
             "error" => return Err(DecodeFault::from_provider(&event)),
-            _ => {}
+            _ => check_error(&event)?,
         }
         Ok(if self.stopped { DecodeStep::Complete } else { DecodeStep::More })
     }

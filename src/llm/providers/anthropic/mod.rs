@@ -24,17 +24,14 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use self::{decoder::MessageDecoder, request::ClaudeRequestBody};
 use crate::llm::{
     Connection, Model, ModelOptions, ModelRequest, ModelStream,
-    providers::wire::ANTHROPIC,
-    transport::{MAX_EVENT_BYTES, SetupError, Transport, is_of_domain},
+    providers::{portable_tools::PortableTools, wire::ANTHROPIC},
+    transport::{SetupError, Transport, is_of_domain},
 };
 
 /// Options that the Messages API lacks.
 const LACKING: &[&str] =
     &["seed", "frequency_penalty", "presence_penalty", "verbosity", "cache_key", "image_detail", "profile"];
 const BASE_URL: &str = "https://api.anthropic.com";
-/// An event contains the whole result of a tool of the provider, such as the PDF that `web_fetch` has read, in base64.
-/// Larger results could not come back from a client, whose requests have at most 10 MiB.
-const MAX_EVENT_BYTES_WITH_TOOLS: usize = 8 << 20;
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
 /// A model with the Messages API, at Anthropic or at a compatible provider.
@@ -46,6 +43,7 @@ pub struct Anthropic {
     /// `true` at Anthropic, and at a server whose headers name the beta feature for bound thinking. Others may lack the
     /// newest features.
     is_official: bool,
+    tools: PortableTools,
     transport: Arc<Transport>,
 }
 
@@ -77,13 +75,12 @@ impl Anthropic {
         if let Some(value) = options.connection.key_header("")? {
             headers.insert("x-api-key", value);
         }
-        let has_server_tools = request::has_server_tools(&options.extra_body);
-        let max_event_bytes = if has_server_tools { MAX_EVENT_BYTES_WITH_TOOLS } else { MAX_EVENT_BYTES };
-        let transport = Transport::new(&options, url, headers, max_event_bytes)?;
+        let transport = Transport::new(&options, url, headers)?;
         let betas = transport.header(&BETA).unwrap_or_default().split(',').map(|beta| beta.trim().to_owned());
         let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
         let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);
-        Ok(Self { options, betas, is_official, transport })
+        let tools = PortableTools::new(options.known_models.tool_limits().anthropic.clone());
+        Ok(Self { options, betas, is_official, tools, transport })
     }
 
     /// Returns the header for the beta features that a request needs besides the configured ones.
@@ -108,16 +105,17 @@ impl Model for Anthropic {
         &self.options.model
     }
 
-    fn stream(&self, request: ModelRequest) -> ModelStream {
+    fn stream(&self, mut request: ModelRequest) -> ModelStream {
+        let names = self.tools.prepare(&mut request);
         let ClaudeRequestBody { mut sent, betas, has_server_tools } =
             request::body(&self.options, &request, self.is_official);
         sent.headers = self.beta_header(&betas);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
-        if has_server_tools {
+        names.restore(if has_server_tools {
             paused::stream(self.transport.clone(), model, sent, request.trace)
         } else {
             self.transport.stream(&sent, request.trace, move || MessageDecoder::new(&model))
-        }
+        })
     }
 
     fn warnings(&self) -> Vec<String> {

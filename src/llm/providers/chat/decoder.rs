@@ -52,7 +52,8 @@ impl ChatDecoder {
     }
 
     fn choice(&mut self, choice: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        if let Some(delta) = choice.get("delta") {
+        // A whole completion, in place of a stream, has a message.
+        if let Some(delta) = choice.get("delta").or(choice.get("message")) {
             self.reasoning(delta, output)?;
             self.content(delta, output)?;
             self.calls(delta, output)?;
@@ -130,6 +131,8 @@ impl ChatDecoder {
             "model_length" | "model_context_window_exceeded" => StopReason::ContextFull,
             "content_filter" | "sensitive" | "safety" | "recitation" => StopReason::Filtered,
             "refusal" => StopReason::Refused,
+            // Gemini's endpoint writes `function_call_filter: MALFORMED_FUNCTION_CALL`.
+            reason if reason.to_ascii_lowercase().ends_with("malformed_function_call") => StopReason::MalformedCall,
             // https://openrouter.ai/docs/api/reference/errors-and-debugging, https://api-docs.deepseek.com/api/create-chat-completion
             "error" | "network_error" | "insufficient_system_resource" => {
                 let message = format!("the answer ended with the reason {reason}");

@@ -11,7 +11,7 @@ use crate::{
         ModelOptions, ModelRequest, SkippedAttachment, ToolResult, Turn,
         known_models::{Profile, SystemMessages},
         providers::attachments::Attachments,
-        providers::wire::{EMPTY_TEXT, FIRST_USER_TEXT, INTERRUPTED_TEXT, LAST_USER_TEXT, texts},
+        providers::wire::{EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, texts},
     },
     protocol::{ContentPart, MessageContent},
 };
@@ -88,8 +88,11 @@ impl ChatMessages<'_> {
 
     /// Adds a message, or its content to the message before, if that has the same role and roles have to alternate.
     fn push(&mut self, role: &str, message: Value) {
-        if !self.profile.user_after_results && role == "user" && self.last_role() == Some("tool") {
-            self.messages.push(json!({"role": "assistant", "content": INTERRUPTED_TEXT}));
+        if !self.profile.user_after_results
+            && role == "user"
+            && let Some(told) = self.take_unanswered_calls()
+        {
+            self.push("user", json!({"role": "user", "content": told}));
         }
         if self.profile.alternate_roles && self.last_role() == Some(role) {
             if let Some(Value::Object(last)) = self.messages.last_mut() {
@@ -98,6 +101,26 @@ impl ChatMessages<'_> {
         } else {
             self.messages.push(message);
         }
+    }
+
+    /// Removes the calls at the end, with their results, and returns them in words. A sentence of the server in the model's
+    /// role, in place of its answer, would come back as the model's own.
+    fn take_unanswered_calls(&mut self) -> Option<String> {
+        let results = self.messages.iter().rposition(|message| message["role"] != "tool").map_or(0, |last| last + 1);
+        let results = self.messages.split_off(results);
+        if results.is_empty() {
+            return None;
+        }
+        let mut told = "[Note of the server: you called these tools, and gave no answer after them.]".to_owned();
+        let calls = self.messages.last_mut().and_then(|last| last.as_object_mut()?.remove("tool_calls"));
+        for call in calls.as_ref().and_then(Value::as_array).into_iter().flatten() {
+            let result = results.iter().find(|result| result["tool_call_id"] == call["id"]);
+            let content = result.and_then(|result| result["content"].as_str()).unwrap_or_default();
+            let text = |member: &str| call["function"][member].as_str().unwrap_or_default();
+            told.push_str(&format!("\n{} with {} returned: {content}", text("name"), text("arguments")));
+        }
+        self.messages.pop_if(|last| last["role"] == "assistant" && last["content"].is_null());
+        Some(told)
     }
 
     /// Returns a part as it is sent. A text stands for a part that the model cannot read.

@@ -13,7 +13,7 @@ use crate::{
         Artefact, BlockStart, StopReason,
         providers::wire::{GEMINI, token_usage},
         transport::{
-            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start,
+            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start, check_error,
             json::{list, number, parse, text},
         },
     },
@@ -48,9 +48,7 @@ impl GeminiDecoder {
         if !response.is_object() {
             return Err(DecodeFault::Malformed("an event is not an object".to_owned()));
         }
-        if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
-            return Err(DecodeFault::from_provider(error));
-        }
+        check_error(response)?;
         // The prompt was blocked, so there are no candidates.
         let blocked = response.pointer("/promptFeedback/blockReason").and_then(Value::as_str);
         if blocked.is_some_and(|reason| reason != "BLOCKED_REASON_UNSPECIFIED") {
@@ -157,7 +155,10 @@ impl GeminiDecoder {
 impl Decoder for GeminiDecoder {
     fn event(&mut self, _: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
         let data = data.trim();
-        // The API has no end mark, but gateways add OpenAI's.
+        // The API has no end mark, but gateways add OpenAI's. Without anything before it, the answer is empty.
+        if data == "[DONE]" && !output.has_begun() {
+            self.reason.get_or_insert(StopReason::Done);
+        }
         if data.is_empty() || data == "[DONE]" {
             return Ok(DecodeStep::More);
         }
@@ -195,9 +196,10 @@ fn stop_reason(reason: &str, message: &str) -> Result<Option<StopReason>, Decode
         "STOP" | "FUNCTION_CALL" => return Ok(Some(StopReason::Done)),
         "MAX_TOKENS" => return Ok(Some(StopReason::Length)),
         reason if is_in(FILTERED, reason) => return Ok(Some(StopReason::Filtered)),
+        "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => return Ok(Some(StopReason::MalformedCall)),
         // A second attempt would end in the same way.
         "MISSING_THOUGHT_SIGNATURE" | "NO_IMAGE" | "TOO_MANY_TOOL_CALLS" => FailureKind::Other,
-        // `MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `OTHER` and future reasons: the model failed.
+        // `OTHER` and future reasons: the model failed.
         _ => FailureKind::Unavailable,
     };
     Err(DecodeFault::Failed { kind, message: format!("the model stopped with {reason}. {message}").trim().to_owned() })

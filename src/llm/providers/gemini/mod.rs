@@ -15,8 +15,8 @@ use reqwest::Url;
 use self::decoder::GeminiDecoder;
 use crate::llm::{
     Connection, Model, ModelOptions, ModelRequest, ModelStream,
-    providers::{warning_list::WarningList, wire::GEMINI},
-    transport::{MAX_EVENT_BYTES, SetupError, Transport},
+    providers::{portable_tools::PortableTools, warning_list::WarningList, wire::GEMINI},
+    transport::{SetupError, Transport},
 };
 
 /// Options that the Gemini API lacks.
@@ -29,6 +29,7 @@ const API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 #[derive(Debug)]
 pub struct Gemini {
     options: ModelOptions,
+    tools: PortableTools,
     /// Its URL is without the model.
     transport: Arc<Transport>,
 }
@@ -59,8 +60,9 @@ impl Gemini {
         if let Some(value) = options.connection.key_header("")? {
             headers.insert(API_KEY, value);
         }
-        let transport = Transport::new(&options, url, headers, MAX_EVENT_BYTES)?;
-        Ok(Self { options, transport })
+        let transport = Transport::new(&options, url, headers)?;
+        let tools = PortableTools::new(options.known_models.tool_limits().gemini.clone());
+        Ok(Self { options, tools, transport })
     }
 
     /// <https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent>
@@ -82,11 +84,12 @@ impl Model for Gemini {
         &self.options.model
     }
 
-    fn stream(&self, request: ModelRequest) -> ModelStream {
+    fn stream(&self, mut request: ModelRequest) -> ModelStream {
+        let names = self.tools.prepare(&mut request);
         let mut body = request::body(&self.options, &request);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
         body.url = Some(self.url(&model));
-        self.transport.stream(&body, request.trace, move || GeminiDecoder::new(&model))
+        names.restore(self.transport.stream(&body, request.trace, move || GeminiDecoder::new(&model)))
     }
 
     fn warnings(&self) -> Vec<String> {

@@ -10,13 +10,13 @@ use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
 use self::api::OpenAiApi;
 use super::{
     chat::{self, decoder::ChatDecoder},
+    portable_tools::PortableTools,
     responses::{self, decoder::ResponsesDecoder},
     wire::OPENAI,
 };
 use crate::llm::{
-    Connection, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking,
-    known_models::Profile,
-    transport::{MAX_EVENT_BYTES, Transport},
+    Connection, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking, known_models::Profile,
+    transport::Transport,
 };
 
 const BASE_URL: &str = "https://api.openai.com/v1";
@@ -25,9 +25,6 @@ const AZURE_KEY: HeaderName = HeaderName::from_static("api-key");
 /// Options that the Responses API lacks.
 const RESPONSES_LACKS: &[&str] =
     &["top_k", "seed", "frequency_penalty", "presence_penalty", "stop", "thinking_budget", "profile"];
-/// The first and the last events of the Responses API repeat the request's instructions and tools, and the last one the
-/// whole answer.
-const MAX_RESPONSES_EVENT_BYTES: usize = 4 << 20;
 
 /// A model of OpenAI, or of a server with OpenAI's API.
 ///
@@ -45,6 +42,7 @@ pub struct OpenAi {
     options: ModelOptions,
     api: OpenAiApi,
     profile: Arc<Profile>,
+    tools: PortableTools,
     transport: Arc<Transport>,
 }
 
@@ -99,12 +97,12 @@ impl OpenAi {
         }
         let mut url = options.connection.url(BASE_URL)?;
         let profile = options.known_models.profile(options.profile.as_ref(), &url)?;
-        let (endpoint, max_event_bytes) = match api {
+        let endpoint = match api {
             OpenAiApi::Chat => {
                 options.refuse(&profile.lacking_options())?;
-                ("/chat/completions", MAX_EVENT_BYTES)
+                "/chat/completions"
             }
-            OpenAiApi::Responses => ("/responses", MAX_RESPONSES_EVENT_BYTES),
+            OpenAiApi::Responses => "/responses",
         };
         let path = url.path().trim_end_matches('/').trim_end_matches(endpoint);
         url.set_path(&format!("{path}{endpoint}"));
@@ -113,8 +111,9 @@ impl OpenAi {
         {
             headers.extend(name.zip(options.connection.key_header(prefix)?));
         }
-        let transport = Transport::new(&options, url, headers, max_event_bytes)?;
-        Ok(Self { options, api, profile, transport })
+        let transport = Transport::new(&options, url, headers)?;
+        let tools = PortableTools::new(options.known_models.tool_limits().openai.clone());
+        Ok(Self { options, api, profile, tools, transport })
     }
 }
 
@@ -127,10 +126,11 @@ impl Model for OpenAi {
         &self.options.model
     }
 
-    fn stream(&self, request: ModelRequest) -> ModelStream {
+    fn stream(&self, mut request: ModelRequest) -> ModelStream {
         let Self { options, profile, transport, .. } = self;
         let model = request.model.clone().unwrap_or_else(|| options.model.clone());
-        match self.api {
+        let names = self.tools.prepare(&mut request);
+        names.restore(match self.api {
             OpenAiApi::Chat => {
                 let body = chat::request::body(options, profile, &request);
                 let is_thinking_off = options.thinking_of(request.thinking) == Some(Thinking::Off);
@@ -141,7 +141,7 @@ impl Model for OpenAi {
                 let body = responses::request::body(options, &request);
                 transport.stream(&body, request.trace, move || ResponsesDecoder::new(&model))
             }
-        }
+        })
     }
 
     fn warnings(&self) -> Vec<String> {

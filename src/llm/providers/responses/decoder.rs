@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::items::{OpenItem, ReasoningEnd};
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
         StopReason,
         providers::wire::{OPENAI, token_usage},
         transport::{
-            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, check_open_blocks,
-            json::{parse_object, text},
+            AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, check_error, check_open_blocks,
+            json::{list, parse_object, text},
         },
     },
     protocol::TokenUsage,
@@ -106,11 +106,23 @@ impl ResponsesDecoder {
 impl Decoder for ResponsesDecoder {
     fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
         let data = data.trim();
-        // Some servers end the stream as chat completions do.
+        // Some servers end the stream as chat completions do. Without anything before it, the answer is empty.
+        if data == "[DONE]" && !output.has_begun() {
+            self.stop = Some(StopReason::Done);
+            return Ok(DecodeStep::Complete);
+        }
         if data.is_empty() || data == "[DONE]" {
             return Ok(DecodeStep::More);
         }
         let event = parse_object(data, "an event")?;
+        // A whole response, in place of a stream.
+        if text(&event, "object") == "response" {
+            for (index, item) in list(&event, "output").iter().enumerate() {
+                self.item_done(&json!({"output_index": index, "item": item}), output)?;
+            }
+            self.ended(&json!({"response": event}), output)?;
+            return Ok(DecodeStep::Complete);
+        }
         match event.get("type").and_then(Value::as_str).or(name).unwrap_or_default() {
             "response.output_item.added" => self.item_added(&event, output)?,
             "response.output_text.delta" => self.with_item(&event, |item| item.text_delta(&event, output))?,
@@ -135,7 +147,7 @@ impl Decoder for ResponsesDecoder {
                 return Ok(DecodeStep::Complete);
             }
             "error" => return Err(DecodeFault::from_provider(&event)),
-            _ => {}
+            _ => check_error(&event)?,
         }
         Ok(DecodeStep::More)
     }

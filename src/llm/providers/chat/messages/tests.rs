@@ -165,15 +165,13 @@ fn messages_are_merged_and_ordered_for_a_chat_template() {
         ..ModelRequest::default()
     };
     let call = |id: &str| json!([{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}]);
+    let told = "[Note of the server: you called these tools, and gave no answer after them.]\nf with {} returned: r";
     let expected = json!([
         {"role": "system", "content": "one\n\ntwo\n\nthree"},
         {"role": "user", "content": "(The conversation begins.)"},
         {"role": "assistant", "content": "hello"},
-        {"role": "user", "content": "a\n\nb"},
-        {"role": "assistant", "content": null, "tool_calls": call("c")},
-        {"role": "tool", "tool_call_id": "c", "content": "r"},
-        {"role": "assistant", "content": "(The answer was interrupted.)"},
         {"role": "user", "content": [
+            {"type": "text", "text": format!("a\n\nb\n\n{told}")},
             {"type": "text", "text": "d"},
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
             {"type": "text", "text": "e"},
@@ -239,10 +237,12 @@ fn no_message_of_a_user_follows_results_where_the_server_refuses_it() {
         assert_eq!(roles(&after_results), "user assistant tool", "{profile}");
         assert_eq!(after_results[0]["content"], "hi\n\nnoon");
         assert!(after_results[2]["content"].as_str().unwrap().contains("this model takes no attachments of tools"));
-        let spoken = sent(vec![user("hi"), call(), results(), user("stop")]);
-        assert_eq!(roles(&spoken), "user assistant tool assistant user", "{profile}");
-        assert_eq!(spoken[3]["content"], "(The answer was interrupted.)");
-        assert_eq!(spoken[4]["content"], "stop\n\nnoon");
+        // The model's role never has a sentence of the server, which would come back as the model's own.
+        let spoken = sent(vec![user("hi"), call(), results(), user("stop")]).to_string();
+        assert!(!spoken.contains("assistant") && !spoken.contains("tool_call"), "{profile}: {spoken}");
+        for part in ["hi", "f with {} returned: (Attached", "stop", "noon"] {
+            assert!(spoken.contains(part), "{profile}: {spoken}");
+        }
         let without_user = sent(vec![call(), results()]);
         assert_eq!(roles(&without_user), "user assistant tool", "{profile}");
         assert_eq!(without_user[0]["content"], "noon");

@@ -122,7 +122,10 @@ fn each_finish_reason_has_a_meaning() {
     ] {
         assert_eq!(stop(&[text.clone(), finish(reason)]), Stop(expected), "{reason}");
     }
-    for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "OTHER", "SOMETHING_NEW"] {
+    for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
+        assert_eq!(stop(&[finish(reason)]), Stop(StopReason::MalformedCall), "{reason}");
+    }
+    for reason in ["OTHER", "SOMETHING_NEW"] {
         let last = json!({"candidates": [{"finishReason": reason, "finishMessage": "why"}]});
         let Err(DecodeFault::Failed { kind, message }) = decode(&[last]) else { panic!("{reason}") };
         assert_eq!(kind, FailureKind::Unavailable, "{reason}");

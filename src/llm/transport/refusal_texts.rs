@@ -1,7 +1,9 @@
-//! Recognises refusals of conversations that do not fit into a model's context window.
+//! Recognises refusals by the codes and the texts of errors: conversations that do not fit into a model's context window,
+//! what a content filter refuses, and calls that the provider could not read.
 
-/// The codes and types of errors.
-const CODES: &[&str] = &[
+const TOO_LONG_CODES: &[&str] = &[
+    // https://platform.claude.com/docs/en/api/errors: the request has too many bytes
+    "request_too_large",
     "context_length_exceeded",
     "context_window_exceeded",
     "exceed_context_size_error",
@@ -9,7 +11,7 @@ const CODES: &[&str] = &[
 ];
 
 /// Parts of messages in lower case. All words of a row have to be there.
-const MESSAGES: &[&[&str]] = &[
+const TOO_LONG: &[&[&str]] = &[
     // OpenAI, vLLM, Mistral, OpenRouter, DeepSeek
     &["maximum context length"],
     &["context window", "exceed"],
@@ -36,9 +38,48 @@ const MESSAGES: &[&[&str]] = &[
     &["range of input length should be"],
 ];
 
+const FILTERED_CODES: &[&str] = &[
+    // https://learn.microsoft.com/azure/ai-foundry/openai/concepts/content-filter, also within `innererror`; Moonshot
+    "content_filter",
+    "ResponsibleAIPolicyViolation",
+    // OpenAI, LiteLLM, OpenRouter
+    "content_policy_violation",
+    // https://www.alibabacloud.com/help/en/model-studio/error-code
+    "data_inspection_failed",
+    "DataInspectionFailed",
+    // https://docs.z.ai/api-reference/api-code
+    "1301",
+];
+const FILTERED: &[&[&str]] = &[
+    &["content management policy"],
+    // DeepSeek
+    &["content exists risk"],
+    // Moonshot
+    &["rejected because it was considered high risk"],
+];
+
+const MALFORMED_CALL_CODES: &[&str] = &[
+    // https://console.groq.com/docs/tool-use: the text of the call is in `failed_generation`
+    "tool_use_failed",
+    "MALFORMED_FUNCTION_CALL",
+];
+const MALFORMED_CALL: &[&[&str]] = &[&["failed to call a function"], &["malformed_function_call"]];
+
 pub(super) fn is_too_long(code: &str, message: &str) -> bool {
+    fits(TOO_LONG_CODES, TOO_LONG, code, message)
+}
+
+pub(super) fn is_filtered(code: &str, message: &str) -> bool {
+    fits(FILTERED_CODES, FILTERED, code, message)
+}
+
+pub(super) fn is_malformed_call(code: &str, message: &str) -> bool {
+    fits(MALFORMED_CALL_CODES, MALFORMED_CALL, code, message)
+}
+
+fn fits(codes: &[&str], messages: &[&[&str]], code: &str, message: &str) -> bool {
     let message = message.to_lowercase();
-    CODES.contains(&code) || MESSAGES.iter().any(|words| words.iter().all(|word| message.contains(word)))
+    codes.contains(&code) || messages.iter().any(|words| words.iter().all(|word| message.contains(word)))
 }
 
 #[cfg(test)]

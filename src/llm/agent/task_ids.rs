@@ -1,0 +1,84 @@
+//! Ids that are unique in a run: those of messages and calls of a task that another agent of the run has used get new ones.
+//!
+//! Some models number their calls from 0 in each conversation, and each task of a subagent is a conversation of its own.
+
+use std::{collections::HashMap, ops::Deref};
+
+use crate::{
+    agent::RunContext,
+    protocol::{Event, MessageId, ToolCallId},
+};
+
+pub(super) struct TaskIds {
+    cx: RunContext,
+    new: HashMap<String, String>,
+}
+
+impl TaskIds {
+    /// `cx` is that of the task.
+    pub(super) fn new(cx: RunContext) -> Self {
+        Self { cx, new: HashMap::new() }
+    }
+
+    /// Replaces the ids in an event of the task.
+    pub(super) fn replace_in(&mut self, event: &mut Event) {
+        match event {
+            Event::TextMessageStart(e) => self.message(&mut e.message_id),
+            Event::TextMessageContent(e) => self.message(&mut e.message_id),
+            Event::TextMessageEnd(e) => self.message(&mut e.message_id),
+            Event::TextMessageChunk(e) => e.message_id.iter_mut().for_each(|id| self.message(id)),
+            Event::ToolCallStart(e) => {
+                self.call(&mut e.tool_call_id);
+                e.parent_message_id.iter_mut().for_each(|id| self.message(id));
+            }
+            Event::ToolCallArgs(e) => self.call(&mut e.tool_call_id),
+            Event::ToolCallEnd(e) => self.call(&mut e.tool_call_id),
+            Event::ToolCallChunk(e) => {
+                e.tool_call_id.iter_mut().for_each(|id| self.call(id));
+                e.parent_message_id.iter_mut().for_each(|id| self.message(id));
+            }
+            Event::ToolCallResult(e) => {
+                self.call(&mut e.tool_call_id);
+                self.message(&mut e.message_id);
+            }
+            Event::ActivitySnapshot(e) => self.message(&mut e.message_id),
+            Event::ActivityDelta(e) => self.message(&mut e.message_id),
+            Event::ReasoningStart(e) => self.message(&mut e.message_id),
+            Event::ReasoningMessageStart(e) => self.message(&mut e.message_id),
+            Event::ReasoningMessageContent(e) => self.message(&mut e.message_id),
+            Event::ReasoningMessageEnd(e) => self.message(&mut e.message_id),
+            Event::ReasoningMessageChunk(e) => e.message_id.iter_mut().for_each(|id| self.message(id)),
+            Event::ReasoningEnd(e) => self.message(&mut e.message_id),
+            Event::ReasoningEncryptedValue(e) => {
+                if let Some(new) = self.new_id(&e.entity_id, MessageId::random) {
+                    e.entity_id = new;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, id: &mut MessageId) {
+        if let Some(new) = self.new_id(id, MessageId::random) {
+            *id = new.into();
+        }
+    }
+
+    fn call(&mut self, id: &mut ToolCallId) {
+        if let Some(new) = self.new_id(id, ToolCallId::random) {
+            *id = new.into();
+        }
+    }
+
+    fn new_id<T: Deref<Target = str>>(&mut self, id: &str, random: fn() -> T) -> Option<String> {
+        if let Some(new) = self.new.get(id) {
+            return Some(new.clone());
+        }
+        if self.cx.claim_id(id) {
+            return None;
+        }
+        let new = random().to_owned();
+        self.new.insert(id.to_owned(), new.clone());
+        Some(new)
+    }
+}
