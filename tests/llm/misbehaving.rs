@@ -254,7 +254,8 @@ async fn a_page_s_names_and_schemas_do_not_end_a_run() {
         let mut first = input("find");
         first["tools"] = tools.clone();
         provider.answer(api.says("Which?"));
-        assert_eq!(code(&play(&server, &first).await), None, "{}", api.name);
+        let run = play(&server, &first).await;
+        assert_eq!(code(&run), None, "{}: {run:?}", api.name);
         let sent = provider.requests()[0].body["tools"].to_string();
         assert!(!sent.contains("shop.search") && !sent.contains("\"none\""), "{}: {sent}", api.name);
         // The only tools whose names begin with these letters.

@@ -478,7 +478,8 @@ fn two_tasks_and_their_agent_may_number_their_calls_alike() {
     let fixed: Arc<dyn Agent> = Arc::new(|_: RunAgentInput, _: RunContext| {
         let call = crate::agent::emit::ToolCallEvents::with_id("call_0", "f");
         let message = TextMessage::with_id("m");
-        let events = [call.start(), call.end(), call.result("1"), message.start(), message.delta("One."), message.end()];
+        let events =
+            [call.start(), call.end(), call.result("1"), message.start(), message.delta("One."), message.end()];
         crate::agent::events(events)
     });
     for (helper, last) in [(numbered() as Arc<dyn Agent>, "It is 2."), (fixed, "One.")] {

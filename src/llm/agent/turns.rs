@@ -61,11 +61,7 @@ pub(super) fn turns(
         }
         let session = ToolSession::new(cx.clone(), input.state_or_empty());
         let call_context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
-        let used_ids = marks::used_ids(&messages, &cx);
-        if !settings.subagents.is_empty() {
-            used_ids.iter().for_each(|id| _ = cx.claim_id(id));
-        }
-        let mut earlier = EarlierAnswers::new(cx.clone(), used_ids);
+        let mut earlier = earlier_answers(&settings, &messages, &cx);
         let plan = earlier_turns.plan(prior.decided, &messages, &catalog, &settings).await;
         let mut turns = RunTurns::new(&settings, &input, &cx, &catalog, instructions, messages, plan);
         turns.steps = earlier_turns.steps;
@@ -119,6 +115,15 @@ pub(super) fn turns(
             marks::answer(&cx, turns.steps, &turns.next, turns.has_calls());
         }
     }
+}
+
+/// Takes the ids of the conversation's calls, so that no task of a subagent uses them.
+fn earlier_answers(settings: &Settings, messages: &[Message], cx: &RunContext) -> EarlierAnswers {
+    let used_ids = marks::used_ids(messages, cx);
+    if !settings.subagents.is_empty() {
+        used_ids.iter().for_each(|id| _ = cx.claim_id(id));
+    }
+    EarlierAnswers::new(cx.clone(), used_ids)
 }
 
 /// The state between the turns of a run.

@@ -43,7 +43,9 @@ fn has_plain_members(value: &Value, limits: &ToolLimits) -> bool {
                 let is_plain = match name.as_str() {
                     "type" => value.as_str().is_some_and(|kind| TYPES.contains(&kind)),
                     "enum" => value.as_array().is_some_and(|list| !list.is_empty()),
-                    "required" => value.as_array().is_some_and(|names| names.iter().all(Value::is_string)),
+                    "required" => {
+                        value.as_array().is_some_and(|names| !names.is_empty() && names.iter().all(Value::is_string))
+                    }
                     "properties" => value.as_object().is_some_and(|all| all.values().all(Value::is_object)),
                     "items" => value.is_object(),
                     "$ref" | "prefixItems" | "exclusiveMinimum" | "exclusiveMaximum" => false,
@@ -267,6 +269,7 @@ impl<'s> Folding<'s> {
     fn complete(&self, cleaned: &mut JsonObject, members: &JsonObject) {
         for (limit, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
             if members.get(exclusive) == Some(&Value::Bool(true))
+                && !self.limits.refuses(exclusive)
                 && let Some(number) = cleaned.shift_remove(limit)
             {
                 cleaned.insert(exclusive.to_owned(), number);
