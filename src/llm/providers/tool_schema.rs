@@ -171,7 +171,7 @@ impl<'s> Folding<'s> {
 
     /// Joins the members of alternatives. Those that all of them require are required.
     fn add_alternatives(&mut self, flat: &mut Flat, list: &'s [Value], combinations: usize) -> Result<(), Unportable> {
-        let objects: Vec<_> = list.iter().filter(|alternative: &&'s Value| self.takes_object(*alternative)).collect();
+        let objects: Vec<_> = list.iter().filter(|alternative: &&'s Value| self.takes_object(alternative)).collect();
         let objects: Vec<_> =
             objects.into_iter().map(|alternative| self.flatten(alternative, combinations)).collect::<Result<_, _>>()?;
         let Some((first, rest)) = objects.split_first() else { return Err("none of its alternatives is an object") };

@@ -200,7 +200,6 @@ fn the_cost_of_a_run_is_linear_in_its_events_of_each_kind() {
     };
     for (kind, events) in kinds {
         let [few, more, many] = [1_000, 10_000, 100_000].map(|number| cost(events(number)));
-        println!("{kind}: {few:?}, {more:?}, {many:?}");
         // A cost that is quadratic grows by 10,000.
         assert!(many < 1_000 * few.max(Duration::from_millis(1)), "{kind}: {few:?}, {more:?}, {many:?}");
     }
