@@ -162,7 +162,10 @@ impl<'s> Folding<'s> {
                 ("anyOf" | "oneOf", Value::Array(list)) if self.limits.refuses_at_top(name) => {
                     self.add_alternatives(&mut flat, list, combinations)?;
                 }
-                (name, _) if self.limits.refuses_at_top(name) => self.notes.extend(told(name, value)),
+                // A constant may become a list of one value.
+                (name, _) if self.limits.refuses_at_top(if name == "const" { "enum" } else { name }) => {
+                    self.notes.extend(told(name, value));
+                }
                 _ => drop(flat.other.insert(name.clone(), value.clone())),
             }
         }
