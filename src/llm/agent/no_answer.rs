@@ -1,4 +1,4 @@
-//! Answers that are none: nothing in them, thoughts alone, or a call that the provider could not read.
+//! Empty answers: nothing in them, thoughts alone, or a call that the provider could not read.
 //!
 //! The model is asked again once, in the same step. Then the run fails, unless tools have done their work: a model may
 //! have nothing to add to it.
@@ -58,7 +58,7 @@ impl NoAnswer {
         has_schema: bool,
     ) -> Review {
         let plan = TurnPlan::without_calls(&answer.calls(), catalog, NOT_READ);
-        tracing::warn!(kind = ?self, was_repeated, "the model's answer is none");
+        tracing::warn!(kind = ?self, was_repeated, "the model's answer is empty or unreadable");
         let has_results = history::last_results(messages).next().is_some();
         let (event, next) = match self {
             Self::MalformedCall if !was_repeated => (None, NextStep::AskAgain(Some(CALL_AGAIN))),
