@@ -82,7 +82,8 @@ impl Runs {
             // Maintenance closes lost runs of this process.
             if let Some(lost) = lost.filter(|lost| lost.holder != threads.holder) {
                 let lost = LostRun { key: key.clone(), run_id: run.id.clone(), lease: lost };
-                match self.recover(threads, &lost).await {
+                // Boxed because it is large and rare.
+                match Box::pin(self.recover(threads, &lost)).await {
                     // `LeaseLost`: another process has closed the run, or the thread was deleted.
                     Ok(true) | Err(StoreError::LeaseLost) => continue,
                     // Another server may be able to go on with it.
