@@ -69,13 +69,13 @@ pub enum KeyError {
     #[error("this is a private key: configure the public one, and keep this one off the server")]
     Private,
     /// The text is not a public key.
-    #[error("not a public key in PEM (`-----BEGIN PUBLIC KEY-----`) for RSA or the curve P-256")]
+    #[error("not a public key in PEM (`-----BEGIN PUBLIC KEY-----`) for RSA, the curves P-256 and P-384, or Ed25519")]
     NotPem,
     /// The RSA key is shorter than 2048 bits.
     #[error("the RSA key is too short: at least 2048 bits are needed")]
     ShortRsa,
     /// HS256 was asked for with public keys.
-    #[error("published keys are public, and HS256 needs a secret: use RS256 or ES256")]
+    #[error("published keys are public, and HS256 needs a secret")]
     SecretInSet,
     /// The URL of the keys is neither `https` nor on this machine, or has credentials.
     #[error("the URL must be https, without credentials; http is accepted for localhost only")]

@@ -19,7 +19,9 @@ use crate::{
     auth::jwt::{ask, assert_refused, options, who},
     support::{
         running::{Running, eventually_async, input},
-        tokens::{by_rsa, by_secret, claims, es256, fixture, jwk, rs256, sign},
+        tokens::{
+            P384, by_rsa, by_rsa_as, by_secret, claims, ed25519, ed25519_jwk, es256, fixture, jwk, rs256, sign, with,
+        },
     },
 };
 
@@ -126,6 +128,31 @@ async fn only_the_configured_algorithms_are_accepted() {
     let server = Running::start(who(jwt)).await;
     assert_eq!(ask(&server, &es256("ec", "b", &claims("eve"))).await, Ok("eve".to_owned()));
     assert_refused(&server, &ada("rsa", "a"), UNKNOWN).await;
+}
+
+#[tokio::test]
+async fn every_algorithm_of_public_keys_is_accepted_from_one_set() {
+    let (p384, edwards) = (P384::new(), ed25519());
+    let pss = with(jwk("rsa", "pss"), "alg", "PS256");
+    let set = [with(p384.jwk(), "kid", "p384"), with(ed25519_jwk(&edwards), "kid", "edwards"), pss, jwk("rsa2", "rsa")];
+    let server = Provider::start(set.to_vec()).await.server(JwksOptions::default()).await;
+    let signed = |algorithm: &str, kid: &str, by: &dyn Fn(&[u8]) -> Vec<u8>| {
+        sign(&json!({ "alg": algorithm, "kid": kid }), &claims("ada"), by)
+    };
+    let by_pss = |message: &[u8]| by_rsa_as(&ring::signature::RSA_PSS_SHA256, &fixture("rsa"), message);
+    let by_edwards = |message: &[u8]| edwards.sign(message).as_ref().to_vec();
+    for token in [
+        signed("ES384", "p384", &|message| p384.sign(message)),
+        signed("EdDSA", "edwards", &by_edwards),
+        signed("Ed25519", "edwards", &by_edwards),
+        signed("PS256", "pss", &by_pss),
+        rs256("rsa2", "rsa", &claims("ada")),
+    ] {
+        assert_eq!(ask(&server, &token).await, Ok("ada".to_owned()), "{token}");
+    }
+    // A right signature, with an algorithm that is not the key's.
+    let by_other = signed("RS256", "pss", &|message| by_rsa(&fixture("rsa"), message));
+    assert_refused(&server, &by_other, "the token is signed with an algorithm that is not accepted").await;
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ pub(crate) async fn assert_refused(server: &Running, token: &str, reason: &str) 
 
 #[tokio::test]
 async fn a_valid_token_authenticates_its_subject() {
-    let public = |name| Jwt::from_public_key(&fixture(name), options()).unwrap();
+    let public = |name| Jwt::from_public_key(&fixture(name), &[], options()).unwrap();
     for (jwt, token) in [
         (by_hs256(), hs256(&claims("ada"))),
         (public("rsa.pub"), rs256("rsa", "a", &claims("ada"))),
@@ -89,7 +89,10 @@ async fn a_refused_token_gets_the_reason_and_no_part_of_the_token_back() {
         (hs256(&with(ada(), "aud", Value::Null)), "the token's aud claim is missing or malformed"),
         (hs256(&with(ada(), "iss", "https://evil.test")), "the token is from another issuer"),
         (hs256(&with(ada(), "sub", "")), "the token's subject is missing, or not 1 to 256 bytes of plain text"),
-        (sign(&json!({ "alg": "none" }), &ada(), |_| vec![]), "the token is not a signed JWT"),
+        (
+            sign(&json!({ "alg": "none" }), &ada(), |_| vec![]),
+            "the token is signed with an algorithm that is not accepted",
+        ),
         (
             sign(&json!({ "alg": "HS256" }), &ada(), |message| by_secret(b"another secret", message)),
             "the token's signature is not valid",

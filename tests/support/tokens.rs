@@ -8,7 +8,10 @@ use base64::{Engine as _, engine::general_purpose};
 use ring::{
     hmac,
     rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_SHA256, RsaKeyPair},
+    signature::{
+        ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _,
+        RSA_PKCS1_SHA256, RsaEncoding, RsaKeyPair,
+    },
 };
 use serde_json::{Value, json};
 
@@ -64,9 +67,13 @@ pub fn by_secret(secret: &[u8], message: &[u8]) -> Vec<u8> {
 }
 
 pub fn by_rsa(pem: &str, message: &[u8]) -> Vec<u8> {
+    by_rsa_as(&RSA_PKCS1_SHA256, pem, message)
+}
+
+pub fn by_rsa_as(encoding: &'static dyn RsaEncoding, pem: &str, message: &[u8]) -> Vec<u8> {
     let key = RsaKeyPair::from_pkcs8(&der(pem)).unwrap();
     let mut signature = vec![0; key.public().modulus_len()];
-    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message, &mut signature).unwrap();
+    key.sign(encoding, &SystemRandom::new(), message, &mut signature).unwrap();
     signature
 }
 
@@ -74,6 +81,36 @@ pub fn by_ec(pem: &str, message: &[u8]) -> Vec<u8> {
     let random = SystemRandom::new();
     let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der(pem), &random).unwrap();
     key.sign(&random, message).unwrap().as_ref().to_vec()
+}
+
+/// A new key on the curve P-384.
+pub struct P384(EcdsaKeyPair, SystemRandom);
+
+impl P384 {
+    pub fn new() -> Self {
+        let random = SystemRandom::new();
+        let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P384_SHA384_FIXED_SIGNING, &random).unwrap();
+        Self(EcdsaKeyPair::from_pkcs8(&ECDSA_P384_SHA384_FIXED_SIGNING, key.as_ref(), &random).unwrap(), random)
+    }
+
+    pub fn sign(&self, message: &[u8]) -> Vec<u8> {
+        self.0.sign(&self.1, message).unwrap().as_ref().to_vec()
+    }
+
+    pub fn jwk(&self) -> Value {
+        let (x, y) = self.0.public_key().as_ref()[1..].split_at(48);
+        json!({ "kty": "EC", "crv": "P-384", "x": base64url(x), "y": base64url(y) })
+    }
+}
+
+/// A new key of Ed25519.
+pub fn ed25519() -> Ed25519KeyPair {
+    let key = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
+    Ed25519KeyPair::from_pkcs8(key.as_ref()).unwrap()
+}
+
+pub fn ed25519_jwk(key: &Ed25519KeyPair) -> Value {
+    json!({ "kty": "OKP", "crv": "Ed25519", "alg": "Ed25519", "x": base64url(key.public_key()) })
 }
 
 pub fn hs256(claims: &Value) -> String {

@@ -203,7 +203,7 @@ fn read(body: &[u8], algorithms: &[JwtAlgorithm]) -> Result<Vec<NamedKey>, serde
         keys: Vec<Value>,
     }
     let set: Set = serde_json::from_slice(body)?;
-    let usable = set.keys.iter().take(MAX_KEYS).filter_map(NamedKey::from_jwk);
+    let usable = set.keys.iter().take(MAX_KEYS).filter_map(|key| NamedKey::from_jwk(key, algorithms));
     let accepted = usable.filter(|named| algorithms.contains(&named.key.algorithm));
     Ok(accepted.collect())
 }

@@ -1,3 +1,5 @@
+use std::time::{Duration, SystemTime};
+
 use serde_json::json;
 
 use super::*;
@@ -40,7 +42,7 @@ async fn the_examples_of_the_standard_have_valid_signatures() {
         "kty": "EC", "crv": "P-256",
         "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"
     });
-    let ec_key = super::key::NamedKey::from_jwk(&ec_jwk).unwrap().key;
+    let ec_key = super::key::NamedKey::from_jwk(&ec_jwk, &[]).unwrap().key;
     for (jwt, token) in [
         (
             Jwt::from_secret(&secret, JwtOptions::new([""; 0])).unwrap(),
@@ -66,8 +68,11 @@ async fn a_key_accepts_tokens_of_its_own_algorithm_only() {
     };
     let by_ec = sign(&json!({ "alg": "ES256" }), &claims("ada"), |message| by_ec(&fixture("ec"), message));
     let by_secret = hs256(&claims("ada"));
-    let keys =
-        [secret(), Jwt::from_public_key(&rsa, options()).unwrap(), Jwt::from_public_key(&ec, options()).unwrap()];
+    let keys = [
+        secret(),
+        Jwt::from_public_key(&rsa, &[], options()).unwrap(),
+        Jwt::from_public_key(&ec, &[], options()).unwrap(),
+    ];
     for (place, jwt) in keys.iter().enumerate() {
         for (other, token) in [&by_secret, &by_rsa("rsa"), &by_ec].into_iter().enumerate() {
             let expected = if place == other { Ok("ada".to_owned()) } else { Err(TokenError::Algorithm) };
@@ -78,10 +83,65 @@ async fn a_key_accepts_tokens_of_its_own_algorithm_only() {
 }
 
 #[tokio::test]
+async fn the_example_of_ed25519_has_a_valid_signature() {
+    // RFC 8037, appendix A.4. Its payload is a text, which is only looked at once the signature is right.
+    let jwk = json!({ "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" });
+    let jwt = Jwt::with_key(super::key::NamedKey::from_jwk(&jwk, &[]).unwrap().key, options());
+    let token = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc.\
+                 hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
+    assert_eq!(subject(&jwt, token).await, Err(TokenError::Malformed));
+    assert_eq!(subject(&jwt, &token.replace(".RXh", ".RXi")).await, Err(TokenError::Signature));
+}
+
+#[tokio::test]
+async fn a_published_key_verifies_its_own_algorithm_alone() {
+    let rsa = |name: &str| tokens::with(tokens::jwk("rsa", "k"), "alg", name);
+    let (p384, ed25519) = (tokens::P384::new(), tokens::ed25519());
+    let sign_rsa = |algorithm: &str, encoding: &'static dyn ring::signature::RsaEncoding| {
+        sign(&json!({ "alg": algorithm }), &claims("ada"), |message| {
+            tokens::by_rsa_as(encoding, &fixture("rsa"), message)
+        })
+    };
+    let signed = [
+        (rsa("RS256"), sign_rsa("RS256", &ring::signature::RSA_PKCS1_SHA256)),
+        (rsa("RS384"), sign_rsa("RS384", &ring::signature::RSA_PKCS1_SHA384)),
+        (rsa("RS512"), sign_rsa("RS512", &ring::signature::RSA_PKCS1_SHA512)),
+        (rsa("PS256"), sign_rsa("PS256", &ring::signature::RSA_PSS_SHA256)),
+        (rsa("PS384"), sign_rsa("PS384", &ring::signature::RSA_PSS_SHA384)),
+        (rsa("PS512"), sign_rsa("PS512", &ring::signature::RSA_PSS_SHA512)),
+        (
+            tokens::jwk("ec", "k"),
+            sign(&json!({ "alg": "ES256" }), &claims("ada"), |message| by_ec(&fixture("ec"), message)),
+        ),
+        (p384.jwk(), sign(&json!({ "alg": "ES384" }), &claims("ada"), |message| p384.sign(message))),
+        (
+            tokens::ed25519_jwk(&ed25519),
+            sign(&json!({ "alg": "EdDSA" }), &claims("ada"), |message| ed25519.sign(message).as_ref().to_vec()),
+        ),
+        (
+            tokens::ed25519_jwk(&ed25519),
+            sign(&json!({ "alg": "Ed25519" }), &claims("ada"), |message| ed25519.sign(message).as_ref().to_vec()),
+        ),
+    ];
+    for (at, (jwk, _)) in signed.iter().enumerate() {
+        let key = super::key::NamedKey::from_jwk(jwk, &[]).unwrap().key;
+        let jwt = Jwt::with_key(key.clone(), options());
+        for (other, (other_jwk, token)) in signed.iter().enumerate() {
+            let is_same = super::key::NamedKey::from_jwk(other_jwk, &[]).unwrap().key.algorithm == key.algorithm;
+            let expected = if is_same { Ok("ada".to_owned()) } else { Err(TokenError::Algorithm) };
+            assert_eq!(subject(&jwt, token).await, expected, "{at} {other}");
+        }
+        let (message, signature) = signed[at].1.rsplit_once('.').unwrap();
+        let changed = format!("{message}.{}{}", if signature.starts_with('A') { 'B' } else { 'A' }, &signature[1..]);
+        assert_eq!(subject(&jwt, &changed).await, Err(TokenError::Signature), "{jwk}");
+    }
+}
+
+#[tokio::test]
 async fn a_public_key_is_never_used_as_a_secret() {
     for name in ["rsa.pub", "ec.pub"] {
         let pem = fixture(name);
-        let jwt = Jwt::from_public_key(&pem, options()).unwrap();
+        let jwt = Jwt::from_public_key(&pem, &[], options()).unwrap();
         for secret in [pem.as_bytes(), pem.trim().as_bytes(), &tokens::der(&pem)] {
             let forged = sign(&json!({ "alg": "HS256" }), &claims("ada"), |message| by_secret(secret, message));
             assert_eq!(subject(&jwt, &forged).await, Err(TokenError::Algorithm), "{name}");
@@ -95,7 +155,7 @@ async fn an_unsigned_token_is_refused() {
     let (message, signature) = signed.rsplit_once('.').unwrap();
     for algorithm in ["none", "None", "NONE", "", "HS1"] {
         let forged = sign(&json!({ "alg": algorithm }), &claims("ada"), |_| vec![]);
-        assert_eq!(subject(&secret(), &forged).await, Err(TokenError::Malformed), "{algorithm}");
+        assert_eq!(subject(&secret(), &forged).await, Err(TokenError::Algorithm), "{algorithm}");
     }
     for (token, expected) in [
         (format!("{message}."), TokenError::Signature),

@@ -22,12 +22,12 @@ pub(super) fn build_jwt(jwt: &options::JwtConfig, claims: Vec<String>, origin: &
         let secret = secret_variable(variable).map_err(|problem| fault("secret_env", &problem))?;
         Jwt::from_secret(secret.as_bytes(), options).map_err(failed("secret_env"))?
     } else if let Some(pem) = &jwt.public_key {
-        Jwt::from_public_key(pem, options).map_err(failed("public_key"))?
+        Jwt::from_public_key(pem, accepted, options).map_err(failed("public_key"))?
     } else if let Some(path) = &jwt.public_key_file {
         let path = origin.resolve(path);
         let pem = std::fs::read_to_string(&path)
             .map_err(|error| fault("public_key_file", &format!("{} cannot be read: {error}", path.display())))?;
-        Jwt::from_public_key(&pem, options).map_err(failed("public_key_file"))?
+        Jwt::from_public_key(&pem, accepted, options).map_err(failed("public_key_file"))?
     } else {
         let url = jwt.jwks_url.as_deref().unwrap_or_default();
         let fetching = JwksOptions { max_age: jwt.jwks_max_age, ..JwksOptions::default() };

@@ -20,15 +20,16 @@ const MIN_JWKS_AGE: Duration = Duration::from_secs(1200);
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct JwtConfig {
-    /// The accepted algorithms. If the list is empty: those that fit the key.
+    /// The accepted algorithms. If the list is empty: those that fit the key. An RSA key that names none is for the first
+    /// RSA algorithm, by default RS256.
     pub(crate) algorithms: Vec<JwtAlgorithm>,
     /// For HS256: the environment variable with the secret, of at least 32 bytes.
     pub(crate) secret_env: Option<String>,
-    /// For RS256 or ES256: an RSA or P-256 public key in PEM.
+    /// A public key in PEM: RSA, on the curve P-256 or P-384, or Ed25519.
     pub(crate) public_key: Option<String>,
-    /// For RS256 or ES256: the file of a public key in PEM. A relative path starts in the folder of the configuration.
+    /// The file of a public key in PEM. A relative path starts in the folder of the configuration.
     pub(crate) public_key_file: Option<PathBuf>,
-    /// For RS256 and ES256: the URL of published public keys (JWKS).
+    /// The URL of published public keys (JWKS).
     pub(crate) jwks_url: Option<String>,
     /// The age until which published keys stay in use if no newer ones can be fetched, at least 1200.
     #[serde(rename = "jwks_max_age_secs", with = "units::Seconds")]
@@ -71,7 +72,7 @@ pub(super) fn check(jwt: &JwtConfig, origin: &Origin) -> Result<(), ConfigError>
         let message = if by_secret {
             "a secret is for \"HS256\" only"
         } else {
-            "public keys are for \"RS256\" and \"ES256\"; \"HS256\" needs a secret"
+            "public keys are for the other algorithms; \"HS256\" needs a secret"
         };
         return error("algorithms", message);
     }

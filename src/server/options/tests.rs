@@ -299,7 +299,10 @@ fn options_for_tokens_fit_together() {
             "public_key_file = \"k\"\nalgorithms = [\"RS256\", \"HS256\"]",
             "my.toml:5:1: auth.jwt.algorithms: public keys are for",
         ),
-        ("algorithms = [\"none\"]", "my.toml:4:15: unknown value `none` (known: `HS256`, `RS256`, `ES256`)"),
+        (
+            "algorithms = [\"none\"]",
+            "my.toml:4:15: unknown value `none` (known: `HS256`, `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, `Ed25519`, `EdDSA`)",
+        ),
         ("audience = 7", "my.toml:4:12: expected a text or a list of texts"),
         ("secret_env = \"S\"\naudience = []\nissuer = \"\"", "my.toml:6:1: auth.jwt.issuer: it is empty"),
         ("secret_env = \"S\"\naudience = []\nleeway_secs = 601", "my.toml:6:1: auth.jwt.leeway_secs: at most 600"),
