@@ -1,6 +1,6 @@
 //! Options of the connection to a provider.
 
-use std::{fmt, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
@@ -9,6 +9,9 @@ use smart_default::SmartDefault;
 
 use crate::upstream::{CONNECT_TIMEOUT, ClientError, secret_names::secret_variable};
 
+/// A header in which the key is sent, and the text before it.
+pub(in crate::llm) type KeyPlace = (HeaderName, &'static str);
+
 /// Options of the connection to a provider. There is no limit on the duration of a whole answer.
 #[derive(Clone, SmartDefault)]
 pub struct Connection {
@@ -16,6 +19,13 @@ pub struct Connection {
     pub base_url: Option<String>,
     /// The API key; `None` or an empty one for servers without authentication.
     pub api_key: Option<SecretString>,
+    /// The file with the key, in place of `api_key`. It is read for each request, because keys of clouds change.
+    pub api_key_file: Option<PathBuf>,
+    /// The command that prints the key, in place of `api_key`: a program and its arguments, without a shell. Empty for none.
+    pub api_key_command: Vec<String>,
+    /// The time for which the output of the command is used. A refused key (401) is asked for again before.
+    #[default(Duration::from_secs(300))]
+    pub api_key_ttl: Duration,
     /// Additional headers of each request. They replace headers of the same name. Their values are secrets: no error and
     /// no log contains them, nor parts of them.
     pub headers: Vec<(String, SecretString)>,
@@ -43,6 +53,9 @@ impl fmt::Debug for Connection {
         f.debug_struct("Connection")
             .field("host", &host)
             .field("api_key", &self.api_key)
+            .field("api_key_file", &self.api_key_file)
+            .field("api_key_command", &self.api_key_command.first())
+            .field("api_key_ttl", &self.api_key_ttl)
             .field("headers", &self.headers)
             .field("plain_headers", &self.plain_headers)
             .field("connect_timeout", &self.connect_timeout)
@@ -107,15 +120,19 @@ impl Connection {
         if is_http { Ok(url) } else { Err(SetupError::Url) }
     }
 
-    pub(in crate::llm) fn key_header(&self, prefix: &str) -> Result<Option<HeaderValue>, SetupError> {
-        let Some(key) = self.api_key.as_ref().filter(|key| !key.expose_secret().is_empty()) else { return Ok(None) };
-        let text = format!("{prefix}{}", key.expose_secret());
-        let mut value = HeaderValue::try_from(text).map_err(|_| SetupError::ApiKey)?;
-        value.set_sensitive(true);
-        Ok(Some(value))
+    /// The headers that all requests have: those with the key, if it does not change, and the configured ones.
+    pub(super) fn headers(&self, places: &[KeyPlace]) -> Result<HeaderMap, SetupError> {
+        let mut map = HeaderMap::new();
+        if let Some(key) = self.api_key.as_ref().filter(|key| !key.expose_secret().is_empty()) {
+            for (name, prefix) in places {
+                map.insert(name, key_header(prefix, key)?);
+            }
+        }
+        map.extend(self.configured_headers()?);
+        Ok(map)
     }
 
-    pub(super) fn header_map(&self) -> Result<HeaderMap, SetupError> {
+    pub(super) fn configured_headers(&self) -> Result<HeaderMap, SetupError> {
         let mut map = HeaderMap::new();
         let secret = self.headers.iter().map(|(name, value)| (name, value.expose_secret(), true));
         let plain = self.plain_headers.iter().map(|(name, value)| (name, value.as_str(), false));
@@ -138,6 +155,13 @@ impl Connection {
             url.query_pairs().filter(|(name, _)| !name.contains("version")).map(|(_, value)| value.into_owned());
         key.chain(headers).chain(password).chain(query).collect()
     }
+}
+
+pub(super) fn key_header(prefix: &str, key: &SecretString) -> Result<HeaderValue, SetupError> {
+    let text = format!("{prefix}{}", key.expose_secret());
+    let mut value = HeaderValue::try_from(text).map_err(|_| SetupError::ApiKey)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// Returns whether the host of a URL is a domain or below it.

@@ -56,6 +56,10 @@ impl AttemptError {
         (self.error.code(), self.error.message())
     }
 
+    pub(super) fn is_unauthorized(&self) -> bool {
+        self.error.code() == RunErrorCode::ModelUnauthorized.as_str()
+    }
+
     /// Returns the error, with the detail as its cause.
     pub(super) fn into_error(self, request_id: Option<&str>) -> ModelError {
         let detail = match request_id {
@@ -82,6 +86,12 @@ impl ProviderErrors {
     pub(super) fn unreachable(&self, error: reqwest::Error) -> AttemptError {
         let detail = error_chain(&error.without_url());
         self.error(RunErrorCode::ModelUnreachable, "The model provider cannot be reached", Retry::Backoff, &detail)
+    }
+
+    /// The server's own key cannot be read.
+    pub(super) fn no_key(&self, detail: &str) -> AttemptError {
+        let message = "The server cannot get its key for the model provider";
+        self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, detail)
     }
 
     pub(super) fn not_recorded(&self) -> AttemptError {

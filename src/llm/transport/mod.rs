@@ -1,6 +1,7 @@
 //! Requests to a provider over HTTP, with limits on silence and memory, retries, and errors without secrets. There is
 //! no background task: dropping the stream ends the request and closes its connection.
 
+mod changing_key;
 mod connection;
 mod decode;
 mod exchange;
@@ -24,8 +25,9 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE},
 };
 use reqwest::{Client, RequestBuilder, Response, Url};
+use secrecy::SecretString;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 pub(in crate::llm) use connection::is_of_domain;
 pub use connection::{Connection, SetupError};
@@ -35,6 +37,8 @@ pub(in crate::llm) use decode::{
 pub(crate) use replay::{RecordedApi, RecordedExchanges};
 
 use self::{
+    changing_key::ChangingKey,
+    connection::KeyPlace,
     exchange::RecordedExchange,
     failure::{AttemptError, ProviderErrors},
     retry::Retry,
@@ -78,6 +82,8 @@ pub(in crate::llm) struct Transport {
     client: Client,
     url: Url,
     headers: HeaderMap,
+    /// `None` if the headers have the key.
+    key: Option<ChangingKey>,
     errors: ProviderErrors,
     idle_timeout: Duration,
     max_retries: u32,
@@ -93,20 +99,24 @@ impl fmt::Debug for Transport {
 }
 
 impl Transport {
-    /// `url` was made from the connection's base URL. The connection's headers replace those in `headers`.
+    /// `url` was made from the connection's base URL. The connection's headers replace those in `headers` and those with the
+    /// key, which stand at `places`.
     pub(in crate::llm) fn new(
         options: &ModelOptions,
         url: Url,
         mut headers: HeaderMap,
+        mut places: Vec<KeyPlace>,
     ) -> Result<Arc<Self>, SetupError> {
         let connection = &options.connection;
-        headers.extend(connection.header_map()?);
+        headers.extend(connection.headers(&places)?);
+        places.retain(|(name, _)| !headers.contains_key(name));
         let client = client(&ClientOptions { connect_timeout: connection.connect_timeout });
         Ok(Arc::new(Self {
             client: client.map_err(SetupError::Tls)?,
             errors: ProviderErrors::new(&url, connection.secrets(&url)),
             url,
             headers,
+            key: ChangingKey::new(connection, places),
             idle_timeout: connection.idle_timeout,
             max_retries: connection.max_retries,
             max_event_bytes: connection.max_event_bytes.unwrap_or(decode::MAX_HELD_BYTES),
@@ -219,8 +229,11 @@ impl Transport {
                 return;
             }
             let mut exchange = RecordedExchange::start(trace.recording(), &self.errors.scrubber, &url, &body);
-            let request = self.request(url, body, more).headers(trace.headers());
-            let sent = self.send(request, request_id).await;
+            let request = |key| self.request(url.clone(), body.clone(), &more, key).headers(trace.headers());
+            let sent = match &self.key {
+                None => self.send(request(HeaderMap::new()), request_id).await,
+                Some(key) => self.send_with_key(key, request, request_id).await,
+            };
             if let Some(id) = request_id.get() {
                 trace.set_request_id(id);
             }
@@ -253,6 +266,29 @@ impl Transport {
                     yield Err(failure);
                 }
             }
+        }
+    }
+
+    /// A key that the provider refuses is renewed, once.
+    async fn send_with_key(
+        &self,
+        changing: &ChangingKey,
+        request: impl Fn(HeaderMap) -> RequestBuilder,
+        request_id: &OnceLock<String>,
+    ) -> Result<SentResponse, AttemptError> {
+        let headers = |key: &SecretString| {
+            self.errors.scrubber.learn(key);
+            changing.headers(key).map_err(|error| self.errors.no_key(&error))
+        };
+        let asked_at = Instant::now();
+        let key = changing.current().await.map_err(|error| self.errors.no_key(&error))?;
+        let sent = self.send(request(headers(&key)?), request_id).await;
+        match &sent {
+            Err(failure) if failure.is_unauthorized() => match changing.after_refusal(&key, asked_at).await {
+                Some(other) => self.send(request(headers(&other)?), request_id).await,
+                None => sent,
+            },
+            _ => sent,
         }
     }
 
@@ -289,9 +325,10 @@ impl Transport {
         }
     }
 
-    fn request(&self, url: Url, body: Bytes, more: HeaderMap) -> RequestBuilder {
+    fn request(&self, url: Url, body: Bytes, more: &HeaderMap, key: HeaderMap) -> RequestBuilder {
         let mut headers = self.headers.clone();
-        headers.extend(more);
+        headers.extend(key);
+        headers.extend(more.clone());
         self.client
             .post(url)
             .header(CONTENT_TYPE, "application/json")

@@ -2,18 +2,32 @@
 //! (`sk-ab***yz`), and proxies repeat whole headers. Known secrets are found by any eight consecutive bytes of them,
 //! other ones by their form.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::LazyLock,
+};
 
+use parking_lot::RwLock;
 use regex::Regex;
+use secrecy::{ExposeSecret, SecretString};
 
 const REPLACEMENT: &str = "[secret]";
 const ADDRESS: &str = "[address]";
 /// Fewer bytes would match ordinary words.
 const MATCH_BYTES: usize = 8;
 
+/// The number of keys that a provider may repeat: the one in use, and the one before.
+const MAX_LEARNED: usize = 2;
+
 pub(super) struct Scrubber {
     /// The provider's host.
     host: String,
+    fixed: KnownSecrets,
+    /// Those of a key that changes, with its text.
+    learned: RwLock<VecDeque<(SecretString, KnownSecrets)>>,
+}
+
+struct KnownSecrets {
     /// Short secrets, which match as a whole.
     whole: Vec<String>,
     /// All sequences of [`MATCH_BYTES`] bytes in the long secrets.
@@ -21,13 +35,20 @@ pub(super) struct Scrubber {
 }
 
 impl Scrubber {
-    /// Secrets of fewer than four bytes are ignored: they would match ordinary words.
     pub(super) fn new(secrets: Vec<String>, host: &str) -> Self {
-        let (long, short): (Vec<_>, Vec<_>) = secrets.into_iter().partition(|secret| secret.len() >= 2 * MATCH_BYTES);
-        let whole = short.into_iter().filter(|secret| secret.len() >= 4).collect();
-        let pieces =
-            long.iter().flat_map(|secret| secret.as_bytes().windows(MATCH_BYTES).map(<[u8]>::to_vec)).collect();
-        Self { host: host.to_owned(), whole, pieces }
+        Self { host: host.to_owned(), fixed: KnownSecrets::new(secrets), learned: RwLock::default() }
+    }
+
+    /// Adds a key, in place of the oldest one that was added.
+    pub(super) fn learn(&self, key: &SecretString) {
+        let text = key.expose_secret();
+        if self.learned.read().iter().any(|(known, _)| known.expose_secret() == text) {
+            return;
+        }
+        let mut learned = self.learned.write();
+        learned.push_back((key.clone(), KnownSecrets::new(vec![text.to_owned()])));
+        let surplus = learned.len().saturating_sub(MAX_LEARNED);
+        learned.drain(..surplus);
     }
 
     pub(super) fn scrub(&self, text: &str) -> String {
@@ -40,11 +61,8 @@ impl Scrubber {
 
     /// Removes known secrets only.
     pub(super) fn scrub_known(&self, text: &str) -> String {
-        let mut text = self.without_pieces(text);
-        for secret in &self.whole {
-            text = text.replace(secret, REPLACEMENT);
-        }
-        text
+        let clean = self.fixed.removed_from(text);
+        self.learned.read().iter().fold(clean, |text, (_, secrets)| secrets.removed_from(&text))
     }
 
     /// Removes URLs, IP addresses and the provider's host.
@@ -55,6 +73,25 @@ impl Scrubber {
             Ok(host) => host.replace_all(&text, ADDRESS).into_owned(),
             Err(_) => text.into_owned(),
         }
+    }
+}
+
+impl KnownSecrets {
+    /// Secrets of fewer than four bytes are ignored: they would match ordinary words.
+    fn new(secrets: Vec<String>) -> Self {
+        let (long, short): (Vec<_>, Vec<_>) = secrets.into_iter().partition(|secret| secret.len() >= 2 * MATCH_BYTES);
+        let whole = short.into_iter().filter(|secret| secret.len() >= 4).collect();
+        let pieces =
+            long.iter().flat_map(|secret| secret.as_bytes().windows(MATCH_BYTES).map(<[u8]>::to_vec)).collect();
+        Self { whole, pieces }
+    }
+
+    fn removed_from(&self, text: &str) -> String {
+        let mut text = self.without_pieces(text);
+        for secret in &self.whole {
+            text = text.replace(secret, REPLACEMENT);
+        }
+        text
     }
 
     fn without_pieces(&self, text: &str) -> String {

@@ -121,11 +121,10 @@ fn build_connection(options: &ConnectionConfig, origin: &Origin) -> Result<Conne
         Ok(secret) => Ok(SecretString::from(secret)),
         Err(problem) => Err(InvalidOption::new(option, problem)),
     };
-    let api_key = match (&options.api_key_env, &options.api_key_file) {
-        (Some(variable), _) => Some(secret("api_key_env", variable)?),
-        (None, Some(path)) => Some(read_file("api_key_file", path, origin)?.trim().into()),
-        (None, None) => None,
-    };
+    let api_key = options.api_key_env.as_deref().map(|variable| secret("api_key_env", variable)).transpose()?;
+    if let Some(path) = &options.api_key_file {
+        read_file("api_key_file", path, origin)?;
+    }
     let secret_headers = options.headers_env.iter();
     let secret_headers =
         secret_headers.map(|(header, variable)| Ok((header.clone(), secret("headers_env", variable)?)));
@@ -133,6 +132,9 @@ fn build_connection(options: &ConnectionConfig, origin: &Origin) -> Result<Conne
     Ok(Connection {
         base_url: options.base_url.clone(),
         api_key,
+        api_key_file: options.api_key_file.as_deref().map(|path| origin.resolve(path)),
+        api_key_command: options.api_key_command.clone(),
+        api_key_ttl: seconds(options.api_key_ttl_secs).unwrap_or(defaults.api_key_ttl),
         headers: secret_headers.collect::<Result<_, InvalidOption>>()?,
         plain_headers: options.headers.clone().into_iter().collect(),
         connect_timeout: seconds(options.connect_timeout_secs).unwrap_or(defaults.connect_timeout),

@@ -50,20 +50,25 @@ fn check_llm(LlmConfig { options, source, model }: &LlmConfig) -> Result<(), Inv
 }
 
 fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> {
-    let ConnectionConfig { base_url, api_key_env, api_key_file, headers_env, headers, .. } = connection;
+    let ConnectionConfig { base_url, api_key_env, api_key_file, api_key_command, headers_env, headers, .. } =
+        connection;
     match base_url {
         Some(url) if !is_http_url(url) => {
             let problem = "expected a URL such as \"https://api.example.com/v1\"; keys go into `api_key_env`";
             return Err(InvalidOption::new("base_url", problem));
         }
-        None if api_key_env.is_none() && api_key_file.is_none() => {
+        None if api_key_env.is_none() && api_key_file.is_none() && api_key_command.is_empty() => {
             return Err(InvalidOption::whole(
-                "`api_key_env` is needed, the environment variable with the provider's key, or `api_key_file`",
+                "`api_key_env` is needed, the environment variable with the provider's key, `api_key_file` or \
+                 `api_key_command`",
             ));
         }
         _ => {}
     }
+    let by_command = ("api_key_command", !api_key_command.is_empty());
     one_of(("api_key_env", api_key_env.is_some()), ("api_key_file", api_key_file.is_some()))?;
+    one_of(("api_key_env", api_key_env.is_some()), by_command)?;
+    one_of(("api_key_file", api_key_file.is_some()), by_command)?;
     if let Some(header) = headers.keys().find(|name| headers_env.keys().any(|env| env.eq_ignore_ascii_case(name))) {
         return Err(InvalidOption::new("headers", format!("`headers_env` has `{header}`, too: remove one of them")));
     }

@@ -182,10 +182,18 @@ pub(super) struct ApiOptions {
 pub(crate) struct ConnectionConfig {
     /// The URL of the provider, if not its usual one, without credentials, such as `http://localhost:11434/v1`.
     pub(crate) base_url: Option<String>,
-    /// The environment variable with the provider's key. This or `api_key_file` is required without a `base_url`.
+    /// The environment variable with the provider's key. This, `api_key_file` or `api_key_command` is required without a
+    /// `base_url`.
     pub(crate) api_key_env: Option<String>,
-    /// The file with the provider's key. A relative path starts in the folder of the configuration.
+    /// The file with the provider's key, read again for each request. A relative path starts in the folder of the
+    /// configuration.
     pub(crate) api_key_file: Option<PathBuf>,
+    /// The command that prints the provider's key: a program and its arguments, such as
+    /// `["gcloud", "auth", "print-access-token"]`.
+    #[serde(default)]
+    pub(crate) api_key_command: Vec<String>,
+    /// The time for which the key that the command printed is used, in seconds. Default: 300.
+    pub(crate) api_key_ttl_secs: Option<NonZero<u64>>,
     /// Headers for the provider or the remote agent: by name, the environment variable with the value.
     #[serde(default)]
     pub(crate) headers_env: IndexMap<String, String>,

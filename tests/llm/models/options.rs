@@ -38,6 +38,44 @@ async fn keys_prompts_and_headers_reach_the_provider() {
 }
 
 #[tokio::test]
+async fn a_key_that_a_command_prints_is_used_until_it_is_refused() {
+    let provider = Provider::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let count = folder.path().join("count").display().to_string();
+    let command = format!("echo x >> '{count}'; echo \"words-of-a-secret-$(wc -l < '{count}')\"");
+    let agent = format!(
+        "[agents.other]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{}/v1\"\n\
+         api_key_command = [\"sh\", \"-c\", {}]\n",
+        provider.url(),
+        json!(command)
+    );
+    let models = Models::start(&provider, &agent);
+    let client = agui_server::internal::client(&Default::default()).unwrap();
+    let url = format!("{}/agents/other/send-message", models.process.url);
+    let ask = async || client.post(&url).json(&super::input("Hi")).send().await.unwrap().text().await.unwrap();
+    let hello = || Answer::openai(&[chunk(json!({ "content": "Hello." })), finish("stop")]);
+    let refusal = |key: &str| Answer::new(401, [format!("{{\"error\":{{\"message\":\"expired: {key}\"}}}}")]);
+    provider.answer(hello());
+    provider.answer(refusal("words-of-a-secret-1"));
+    provider.answer(hello());
+    for _ in 0..2 {
+        let stream = ask().await;
+        assert!(stream.contains("Hello."), "{stream}");
+    }
+    provider.answer(refusal("words-of-a-secret-2"));
+    provider.answer(refusal("words-of-a-secret-3"));
+    let stream = ask().await;
+    assert!(stream.contains("model_unauthorized"), "{stream}");
+    let keys =
+        provider.requests().into_iter().map(|request| request.headers["authorization"].to_str().unwrap().to_owned());
+    let expected = [1, 1, 2, 2, 3].map(|number| format!("Bearer words-of-a-secret-{number}"));
+    assert_eq!(keys.collect::<Vec<_>>(), expected);
+    models.process.signal("-TERM");
+    let log = models.process.ended().1;
+    assert!(log.contains("expired") && !log.contains("words-of-a-secret"), "{log}");
+}
+
+#[tokio::test]
 async fn calls_beyond_the_limit_are_not_run() {
     let provider = Provider::start().await;
     let options = format!("tools = [\"calculator\"]\nmax_calls_per_turn = 1\n{}", provider.calculator());
@@ -85,6 +123,7 @@ fn options_that_cannot_be_used_are_reported_with_their_place() {
             "my.toml:7:1: agents.a.system_prompt_file: `system_prompt`",
         ),
         ("api_key_env = \"X\"\napi_key_file = \"x\"", "my.toml:7:1: agents.a.api_key_file: `api_key_env` is set, too"),
+        ("api_key_file = \"x\"\napi_key_command = [\"x\"]", "agents.a.api_key_command: `api_key_file` is set, too"),
         (
             "headers_env = { X-A = \"A\" }\nheaders = { x-a = \"a\" }",
             "my.toml:7:1: agents.a.headers: `headers_env` has `x-a`, too",

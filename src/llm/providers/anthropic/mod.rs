@@ -72,10 +72,8 @@ impl Anthropic {
         url.set_path(&format!("{path}/v1/messages"));
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
-        if let Some(value) = options.connection.key_header("")? {
-            headers.insert("x-api-key", value);
-        }
-        let transport = Transport::new(&options, url, headers)?;
+        let key = (HeaderName::from_static("x-api-key"), "");
+        let transport = Transport::new(&options, url, headers, vec![key])?;
         let betas = transport.header(&BETA).unwrap_or_default().split(',').map(|beta| beta.trim().to_owned());
         let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
         let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);

@@ -56,11 +56,7 @@ impl Gemini {
         } else {
             url.set_path(&format!("{path}/{DEFAULT_VERSION}"))
         }
-        let mut headers = HeaderMap::new();
-        if let Some(value) = options.connection.key_header("")? {
-            headers.insert(API_KEY, value);
-        }
-        let transport = Transport::new(&options, url, headers)?;
+        let transport = Transport::new(&options, url, HeaderMap::new(), vec![(API_KEY, "")])?;
         let tools = PortableTools::new(options.known_models.tool_limits().gemini.clone());
         Ok(Self { options, tools, transport })
     }

@@ -106,12 +106,11 @@ impl OpenAi {
         };
         let path = url.path().trim_end_matches('/').trim_end_matches(endpoint);
         url.set_path(&format!("{path}{endpoint}"));
-        let mut headers = HeaderMap::new();
-        for (name, prefix) in [(Some(AUTHORIZATION), "Bearer "), (profile.has_api_key_header.then_some(AZURE_KEY), "")]
-        {
-            headers.extend(name.zip(options.connection.key_header(prefix)?));
-        }
-        let transport = Transport::new(&options, url, headers)?;
+        let mut places = vec![(AUTHORIZATION, "Bearer ")];
+        // A token that a command prints is not a key of the account.
+        let has_key_header = profile.has_api_key_header && options.connection.api_key_command.is_empty();
+        places.extend(has_key_header.then_some((AZURE_KEY, "")));
+        let transport = Transport::new(&options, url, HeaderMap::new(), places)?;
         let tools = PortableTools::new(options.known_models.tool_limits().openai.clone());
         Ok(Self { options, api, profile, tools, transport })
     }
