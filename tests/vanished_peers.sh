@@ -11,10 +11,10 @@ binary=${AGUI_SERVER_BINARY:-$(dirname "$0")/../target/debug/agui-server}
 folder=$(mktemp -d)
 ip link set lo up
 cat >"$folder/load.toml" <<'SCRIPT'
-[[reply]]
+[[answer]]
 when.user = "busy"
 play = [{ count = "1000", most = 1000, every_ms = 1000 }]
-[[reply]]
+[[answer]]
 play = [{ text = "One moment" }, { wait_ms = 600000 }]
 SCRIPT
 printf '[server]\nlisten = "127.0.0.1:8080"\ndata_dir = "%s"\n[agents.load]\nkind = "script"\nscript = "load.toml"\n' "$folder" \

@@ -69,18 +69,18 @@ pub(crate) fn agent_of(name: Arc<str>) -> MethodRouter<App> {
 
 async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response, ApiError> {
     let agent = find_agent(app, name)?;
-    run_or_resume(app, agent, None, request).await
+    run_or_reconnect(app, agent, None, request).await
 }
 
 /// `on_disconnect` is the endpoint's default.
-pub(crate) async fn run_or_resume(
+pub(crate) async fn run_or_reconnect(
     app: &App,
     agent: AgentEntry,
     on_disconnect: Option<OnDisconnect>,
     request: Request,
 ) -> Result<Response, ApiError> {
     if let Some(after) = last_event_id(request.headers())? {
-        return resume(app, after, request).await;
+        return reconnect(app, after, request).await;
     }
     let (run, encoder) = read_input(app, agent, on_disconnect, request).await?;
     Ok(respond_run(app, app.runs().start(run).await?, encoder).await)
@@ -101,7 +101,7 @@ pub(crate) async fn read_input(
 
 /// Continues the response to a request whose connection broke. The run is not started again: a client that has a part of
 /// its events must not get those of another run.
-async fn resume(app: &App, after: u64, request: Request) -> Result<Response, ApiError> {
+async fn reconnect(app: &App, after: u64, request: Request) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;

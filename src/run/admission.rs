@@ -1,4 +1,4 @@
-//! Admits a run to its thread: waits for its turn in this process, then begins it in the store.
+//! Admits a run that has its turn in this process to its thread: begins it in the store, after the run of another process.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,6 @@ use super::{
 };
 use crate::{
     base::complete_on_drop::CompleteOnDrop,
-    protocol::RunId,
     store::{
         BeginOutcome, Lease, LostRun, NewRun, RunRecord, SharedStore, StoreError, ThreadKey, ThreadSize, Topic, now,
     },
@@ -122,32 +121,6 @@ impl Runs {
 }
 
 impl ThreadRuns {
-    /// Follows the run of this id, if it is running in this process.
-    pub(super) fn follow_running(&self, key: &ThreadKey, run_id: &RunId) -> Result<Option<StartedRun>, StartError> {
-        let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
-        let Some(active) = active else { return Ok(None) };
-        let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
-        let permit = self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
-        tracing::info!(thread = ?key.id, run = ?active.run_id, "following the running run of this id");
-        let follower = Follower::from_live_log(&self.store, key.clone(), active.run_id.clone(), log, Some(permit));
-        Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
-    }
-
-    pub(super) async fn wait_for_turn(&self, key: &ThreadKey, run_id: &RunId) -> Result<TurnGuard, StartError> {
-        let max_waiting = match self.options.concurrent_runs {
-            ConcurrentRuns::Reject => 0,
-            ConcurrentRuns::Queue | ConcurrentRuns::Supersede => self.options.max_queued,
-        };
-        let turn = self.queue.enter(key, run_id, max_waiting)?;
-        if self.options.concurrent_runs == ConcurrentRuns::Supersede
-            && let Some(active) = self.queue.active(key)
-        {
-            active.control.cancel();
-        }
-        timeout(self.options.queue_timeout, turn.turn()).await.map_err(|_| StartError::QueueFull)?;
-        Ok(turn)
-    }
-
     /// Follows a run of another process.
     fn follow_or_reject(&self, key: &ThreadKey, run: &RunRecord) -> Result<StartedRun, StartError> {
         if !run.detached {

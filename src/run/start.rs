@@ -4,6 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{
     conversation::{
@@ -11,16 +12,18 @@ use super::{
         ids::{LongId, check_id, check_message_ids},
     },
     limits::start_error::StartError,
-    options::OnDisconnect,
+    log::Follower,
+    options::{ConcurrentRuns, OnDisconnect},
     request::{RunRequest, StartedRun},
     runs::Runs,
-    turn::thread_runs::ThreadRuns,
+    turn::{queue::TurnGuard, thread_runs::ThreadRuns},
 };
 use crate::{
     agent::{AppRequest, Principal, RunContext},
     auth::owner_of,
     base::permits::{LimitReached, Permit},
-    protocol::{Message, RunAgentInput},
+    protocol::{Message, RunAgentInput, RunId},
+    store::ThreadKey,
 };
 
 impl Runs {
@@ -114,6 +117,32 @@ impl RunRequest {
 }
 
 impl ThreadRuns {
+    /// Follows the run of this id, if it is running in this process.
+    fn follow_running(&self, key: &ThreadKey, run_id: &RunId) -> Result<Option<StartedRun>, StartError> {
+        let active = self.queue.active(key).filter(|active| active.run_id == *run_id);
+        let Some(active) = active else { return Ok(None) };
+        let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
+        let permit = self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
+        tracing::info!(thread = ?key.id, run = ?active.run_id, "following the running run of this id");
+        let follower = Follower::from_live_log(&self.store, key.clone(), active.run_id.clone(), log, Some(permit));
+        Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
+    }
+
+    async fn wait_for_turn(&self, key: &ThreadKey, run_id: &RunId) -> Result<TurnGuard, StartError> {
+        let max_waiting = match self.options.concurrent_runs {
+            ConcurrentRuns::Reject => 0,
+            ConcurrentRuns::Queue | ConcurrentRuns::Supersede => self.options.max_queued,
+        };
+        let turn = self.queue.enter(key, run_id, max_waiting)?;
+        if self.options.concurrent_runs == ConcurrentRuns::Supersede
+            && let Some(active) = self.queue.active(key)
+        {
+            active.control.cancel();
+        }
+        timeout(self.options.queue_timeout, turn.turn()).await.map_err(|_| StartError::QueueFull)?;
+        Ok(turn)
+    }
+
     fn detached_permit(&self, principal: Option<&Principal>) -> Result<Permit, StartError> {
         self.detached.try_take(&owner_of(principal), 1).map_err(|reached| match reached {
             LimitReached::OfServer => StartError::TooManyDetachedRuns,

@@ -98,7 +98,7 @@ test("the result of a tool with a page is shown as text, also one with parts tha
   const folder = await mkdtemp(join(tmpdir(), "agui-page-"));
   const script = join(folder, "page.toml");
   const content = '{ result = { content = [{ type = "text", text = "Sunny in Oslo" }, "no part"] }, resourceUri = "ui://weather" }';
-  await writeFile(script, `[[reply]]\nplay = [{ activity = "mcp-apps", content = ${content} }, { text = "There it is." }]\n`);
+  await writeFile(script, `[[answer]]\nplay = [{ activity = "mcp-apps", content = ${content} }, { text = "There it is." }]\n`);
   const agent = { AGUI_AGENTS__DEMO__KIND: "script", AGUI_AGENTS__DEMO__SCRIPT: script };
   const server = await startServer({ variables: { AGUI_DEFAULT_AGENT: "demo", ...agent } });
   try {

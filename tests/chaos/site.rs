@@ -36,19 +36,19 @@ kind = "echo"
 "#;
 
 const SCRIPT: &str = r#"
-[[reply]]
-when.answers = "send"
+[[answer]]
+when.replies = "send"
 play = [{ result_of = "send", approved = "sent {args.what}", declined = "declined" }, { text = "{results}" }]
-[[reply]]
+[[answer]]
 when.user = '^count (?<n>\d+)'
 play = [{ count = "{n}", most = 1000, every_ms = 4 }]
-[[reply]]
+[[answer]]
 when.user = '^mail (?<what>\S+)'
 play = [{ call = "send", args = { what = "{what}" } }, { interrupts = [{ call = "send", message = "Send it?" }] }]
-[[reply]]
+[[answer]]
 when.user = '^fail'
 play = [{ text = "It fails now" }, { fail = "as asked", code = "asked" }]
-[[reply]]
+[[answer]]
 play = [{ text = ["You said: ", "{text}"] }]
 "#;
 

@@ -28,16 +28,16 @@ kind = "script"
 script = "load.toml"
 "#;
 const SCRIPT: &str = r#"
-[[reply]]
+[[answer]]
 when.user = "burst"
 play = [{ count = "1000000", most = 1000000, every_ms = 0 }]
-[[reply]]
+[[answer]]
 when.user = "log"
 play = [{ count = "200000", most = 200000, every_ms = 0 }]
-[[reply]]
+[[answer]]
 when.user = "idle"
 play = [{ text = "Just a moment" }, { wait_ms = 600000 }]
-[[reply]]
+[[answer]]
 play = [{ text = "Hello" }]
 "#;
 

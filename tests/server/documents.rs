@@ -61,7 +61,7 @@ fn check(block: &TomlBlock) -> Result<(), String> {
     for line in block.text.lines().filter_map(|line| line.strip_prefix("script = \"")) {
         let script = folder.path().join(line.split('"').next().unwrap());
         fs::create_dir_all(script.parent().unwrap()).unwrap();
-        fs::write(script, "[[reply]]\nplay = [{ text = \"Hello\" }]").unwrap();
+        fs::write(script, "[[answer]]\nplay = [{ text = \"Hello\" }]").unwrap();
     }
     let secrets = upper_case_words(&block.text).map(|name| (name, format!("{name}-0123456789abcdef0123456789abcdef")));
     let output = Command::new(BINARY).arg("check").arg("--config").arg(&file).envs(secrets).output().unwrap();
@@ -245,7 +245,7 @@ fn every_toml_block_of_the_documentation_is_valid() {
     let faults: Vec<_> = blocks
         .iter()
         .filter_map(|block| {
-            let checked = if block.text.contains("[[reply]]") {
+            let checked = if block.text.contains("[[answer]]") {
                 Script::parse(&block.text).map(drop).map_err(|error| error.to_string())
             } else {
                 check(block).and_then(|()| check_schema(&schema, &block.text))

@@ -242,7 +242,7 @@ fn a_wrong_configuration_ends_the_server_with_the_place_of_the_error() {
         ("[server]\nlisen = 1", "", "my.toml:2:1: unknown key `lisen`; did you mean `listen`?"),
         (
             "[agents.a]\nkind = \"script\"\nscript = \"s.toml\"",
-            "[[reply]]\nply = []",
+            "[[answer]]\nply = []",
             "s.toml:2:1: unknown key `ply`; did you mean `play`?",
         ),
         ("[agents.a]\nkind = \"script\"\nscript = \"no.toml\"", "", "my.toml:3:1: agents.a.script: "),

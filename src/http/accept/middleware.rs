@@ -36,7 +36,7 @@ pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
 
 /// Health checks and unknown paths are outside of it.
 pub(crate) fn authenticated(routes: Router<App>, app: &App) -> Router<App> {
-    routes.route_layer(from_fn_with_state(app.clone(), admit))
+    routes.route_layer(from_fn_with_state(app.clone(), authenticate))
 }
 
 /// `None` without authentication.
@@ -50,7 +50,7 @@ impl Caller {
 }
 
 /// Authenticates the caller, then checks the media type of the body, and the method.
-async fn admit(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
+async fn authenticate(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
     let (mut head, body) = request.into_parts();
     let principal = app.auth().authenticate(&head).await?;
     require_json_or_no_body(&head, &body)?;

@@ -65,7 +65,7 @@ async fn the_configured_agents_answer_in_this_process() {
     let agents = ["one", "two"].map(|name| format!("[agents.{name}]\nkind = \"script\"\nscript = \"{name}.script\"\n"));
     std::fs::write(&config, format!("default_agent = \"one\"\n{}", agents.concat())).unwrap();
     for name in ["one", "two"] {
-        let script = format!("[[reply]]\nplay = [{{ text = \"I am {name}.\" }}]");
+        let script = format!("[[answer]]\nplay = [{{ text = \"I am {name}.\" }}]");
         std::fs::write(folder.path().join(format!("{name}.script")), script).unwrap();
     }
     let config = config.to_str().unwrap();

@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 const SCRIPT: &str = r#"
-[[reply]]
+[[answer]]
 when.user = "order"
 play = [
     { state = { step = 1 } },
@@ -26,7 +26,7 @@ play = [
     { text = "It was sent." },
 ]
 
-[[reply]]
+[[answer]]
 when.user = "mail"
 play = [
     { state = { step = 2 } },
@@ -34,8 +34,8 @@ play = [
     { interrupts = [{ call = "send_email", message = "Send it?" }] },
 ]
 
-[[reply]]
-when.answers = "send_email"
+[[answer]]
+when.replies = "send_email"
 play = [{ result_of = "send_email", approved = "sent", declined = "declined" }, { text = "Done." }]
 "#;
 

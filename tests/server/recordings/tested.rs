@@ -18,26 +18,26 @@ use crate::support::{
 
 /// An agent that calls a tool and answers; `{…}` are replaced.
 const SCRIPT: &str = r#"
-[[reply]]
+[[answer]]
 when.user = "order"
 play = [
     { state = { step = 1 } },
-    { think = "thinking {answer}" },
+    { think = "thinking {reply}" },
     { text = ["Let me ", "look."] },
     { call = "find", args = { order = 7, by = "{by}" }, result = "{result}", within = true },
-    { text = "{answer}" },
+    { text = "{reply}" },
     { custom = "note", value = { shown = {shown} } },
 ]
 
-[[reply]]
+[[answer]]
 when.user = "mail"
 play = [
     { call = "send_email", args = { to = "Ann" } },
     { interrupts = [{ call = "send_email", message = "Send it?" }] },
 ]
 
-[[reply]]
-when.answers = "send_email"
+[[answer]]
+when.replies = "send_email"
 play = [{ result_of = "send_email", approved = "sent", declined = "declined" }, { text = "Done." }]
 "#;
 
@@ -50,7 +50,7 @@ impl Desk {
 
     fn says(&self, by: &str, result: &str, answer: &str, shown: &str) {
         let script = SCRIPT.replace("{by}", by).replace("{result}", result);
-        self.write("desk.script", &script.replace("{answer}", answer).replace("{shown}", shown));
+        self.write("desk.script", &script.replace("{reply}", answer).replace("{shown}", shown));
     }
 
     fn recordings(&self) -> PathBuf {
@@ -197,7 +197,7 @@ async fn rules_say_what_has_to_be_equal() {
 #[tokio::test]
 async fn a_text_can_be_checked_by_a_schema_and_a_run_by_its_time() {
     let desk = Desk::new();
-    let script = "[[reply]]\nplay = [{ wait_ms = 20 }, { text = '{{\"sent\": true}}' }]";
+    let script = "[[answer]]\nplay = [{ wait_ms = 20 }, { text = '{{\"sent\": true}}' }]";
     desk.write("desk.script", script);
     desk.record(&input("order")).await;
     for (rules, code, shown) in [

@@ -1,7 +1,7 @@
-//! The capabilities of a script, derived from its replies: a feature is supported if a reply uses it.
+//! The capabilities of a script, derived from its answers: a feature is supported if an answer uses it.
 
 use super::{
-    format::{ActionKind, Reply},
+    format::{ActionKind, Answer},
     questions::{QuestionKind, Questions},
 };
 use crate::protocol::{
@@ -14,10 +14,10 @@ use crate::protocol::{
 pub(super) fn declare(
     description: Option<String>,
     starters: Option<JsonObject>,
-    replies: &[Reply],
+    answers: &[Answer],
     questions: &Questions,
 ) -> AgentCapabilities {
-    let actions = || replies.iter().flat_map(|reply| &reply.play).map(|action| &action.get_ref().0);
+    let actions = || answers.iter().flat_map(|answer| &answer.play).map(|action| &action.get_ref().0);
     let has = |test: fn(&ActionKind) -> bool| Some(actions().any(test));
     let asks = |test: fn(&QuestionKind) -> bool| Some(questions.values().any(test));
     AgentCapabilities {
@@ -29,7 +29,7 @@ pub(super) fn declare(
         tools: Some(ToolsCapabilities {
             supported: has(|action| matches!(action, ActionKind::Calls { .. })),
             parallel_calls: has(|action| matches!(action, ActionKind::Calls { calls, .. } if calls.len() > 1)),
-            client_provided: Some(replies.iter().any(|reply| reply.when.offers.is_some())),
+            client_provided: Some(answers.iter().any(|answer| answer.when.offers.is_some())),
             items: None,
         }),
         state: Some(StateCapabilities {

@@ -1,4 +1,4 @@
-//! Checks a script after it is read: what one action or reply means to another. An error names its place in the text, and
+//! Checks a script after it is read: what one action or answer means to another. An error names its place in the text, and
 //! playing a checked script cannot fail.
 
 use std::collections::HashSet;
@@ -7,35 +7,35 @@ use toml::Spanned;
 
 use super::{
     ScriptError,
-    format::{Action, ActionKind, Reply, When},
+    format::{Action, ActionKind, Answer, When},
     questions::{Questions, ScriptQuestion},
 };
 use crate::protocol::PatchOperation;
 
-/// The names of placeholders. `args.NAME` and `answer.NAME` have a meaning, too.
-const PLACEHOLDERS: [&str; 8] = ["text", "result", "error", "result.count", "result.list", "answer", "results", "args"];
+/// The names of placeholders. `args.NAME` and `reply.NAME` have a meaning, too.
+const PLACEHOLDERS: [&str; 8] = ["text", "result", "error", "result.count", "result.list", "reply", "results", "args"];
 
-/// Returns the replies, with flattened steps, and the kinds of the questions that they ask.
-pub(super) fn check(mut replies: Vec<Spanned<Reply>>) -> Result<(Vec<Reply>, Questions), ScriptError> {
-    for reply in &mut replies {
-        let span = reply.span();
-        let reply = reply.get_mut();
-        check_conditions(&reply.when).map_err(|message| ScriptError { message, span: Some(span) })?;
-        flatten_steps(reply)?;
-        check_actions(reply)?;
+/// Returns the answers, with flattened steps, and the kinds of the questions that they ask.
+pub(super) fn check(mut answers: Vec<Spanned<Answer>>) -> Result<(Vec<Answer>, Questions), ScriptError> {
+    for answer in &mut answers {
+        let span = answer.span();
+        let answer = answer.get_mut();
+        check_conditions(&answer.when).map_err(|message| ScriptError { message, span: Some(span) })?;
+        flatten_steps(answer)?;
+        check_actions(answer)?;
     }
-    if replies.is_empty() {
-        return Err(ScriptError { message: "a script needs at least one [[reply]]".to_owned(), span: None });
+    if answers.is_empty() {
+        return Err(ScriptError { message: "a script needs at least one [[answer]]".to_owned(), span: None });
     }
-    let replies: Vec<Reply> = replies.into_iter().map(Spanned::into_inner).collect();
-    let questions = questions(&replies);
-    Ok((replies, questions))
+    let answers: Vec<Answer> = answers.into_iter().map(Spanned::into_inner).collect();
+    let questions = questions(&answers);
+    Ok((answers, questions))
 }
 
 /// Of several questions of one name, the first one counts.
-fn questions(replies: &[Reply]) -> Questions {
+fn questions(answers: &[Answer]) -> Questions {
     let mut kinds = Questions::new();
-    for action in replies.iter().flat_map(|reply| &reply.play) {
+    for action in answers.iter().flat_map(|answer| &answer.play) {
         let ActionKind::Interrupts { interrupts } = &action.get_ref().0 else { continue };
         for question in interrupts {
             kinds.entry(question.name().to_owned()).or_insert_with(|| question.kind());
@@ -45,13 +45,13 @@ fn questions(replies: &[Reply]) -> Questions {
 }
 
 fn check_conditions(when: &When) -> Result<(), String> {
-    let has_answers = !when.answers.is_empty();
+    let has_replies = !when.replies.is_empty();
     let message = if when.tool.is_none() && (when.result.is_some() || when.failed.is_some()) {
         "`result` and `failed` are about a tool's result and need `tool`"
-    } else if !has_answers && (when.approved.is_some() || !when.answer.is_empty()) {
-        "`approved` and `answer` are about what is answered and need `answers`"
-    } else if has_answers && when.tool.is_some() {
-        "`tool` and `answers` are about different runs"
+    } else if !has_replies && (when.approved.is_some() || !when.reply.is_empty()) {
+        "`approved` and `reply` are about what is answered and need `replies`"
+    } else if has_replies && when.tool.is_some() {
+        "`tool` and `replies` are about different runs"
     } else {
         return Ok(());
     };
@@ -59,7 +59,7 @@ fn check_conditions(when: &When) -> Result<(), String> {
 }
 
 /// Puts the actions of each step between its start and its end.
-fn flatten_steps(reply: &mut Reply) -> Result<(), ScriptError> {
+fn flatten_steps(answer: &mut Answer) -> Result<(), ScriptError> {
     fn flatten(action: Action, open: &mut Vec<String>, flat: &mut Vec<Action>) -> Result<(), String> {
         let ActionKind::Step { step, play } = action.0 else {
             flat.push(action);
@@ -76,21 +76,21 @@ fn flatten_steps(reply: &mut Reply) -> Result<(), ScriptError> {
         Ok(())
     }
 
-    for action in std::mem::take(&mut reply.play) {
+    for action in std::mem::take(&mut answer.play) {
         let (span, mut flat) = (action.span(), Vec::new());
         flatten(action.into_inner(), &mut Vec::new(), &mut flat)
             .map_err(|message| ScriptError { message, span: Some(span.clone()) })?;
-        reply.play.extend(flat.into_iter().map(|action| Spanned::new(span.clone(), action)));
+        answer.play.extend(flat.into_iter().map(|action| Spanned::new(span.clone(), action)));
     }
     Ok(())
 }
 
-fn check_actions(reply: &Reply) -> Result<(), ScriptError> {
-    let expressions = [&reply.when.user, &reply.when.result].into_iter().flatten().chain(reply.when.answer.values());
+fn check_actions(answer: &Answer) -> Result<(), ScriptError> {
+    let expressions = [&answer.when.user, &answer.when.result].into_iter().flatten().chain(answer.when.reply.values());
     let groups: HashSet<&str> = expressions.flat_map(|expression| expression.0.capture_names().flatten()).collect();
     let mut before = Before::default();
-    for (index, action) in reply.play.iter().enumerate() {
-        let is_last = index + 1 == reply.play.len() && !reply.goes_on;
+    for (index, action) in answer.play.iter().enumerate() {
+        let is_last = index + 1 == answer.play.len() && !answer.goes_on;
         let unknown = action.get_ref().templates().into_iter().flat_map(|template| template.placeholders());
         let unknown = unknown.into_iter().find(|name| !is_known(name) && !groups.contains(name));
         match unknown {
@@ -104,10 +104,10 @@ fn check_actions(reply: &Reply) -> Result<(), ScriptError> {
 
 fn is_known(name: &str) -> bool {
     PLACEHOLDERS.contains(&name)
-        || ["args.", "answer."].iter().any(|prefix| name.strip_prefix(prefix).is_some_and(|member| !member.is_empty()))
+        || ["args.", "reply."].iter().any(|prefix| name.strip_prefix(prefix).is_some_and(|member| !member.is_empty()))
 }
 
-/// What stands before an action in its reply.
+/// What stands before an action in its answer.
 #[derive(Default)]
 struct Before<'a> {
     has_message: bool,
@@ -156,7 +156,7 @@ impl<'a> Before<'a> {
             match (&question.call, &question.name) {
                 (Some(tool), None) => {
                     let Some(position) = self.open_calls.iter().position(|open| open == tool) else {
-                        return Err(format!("this reply has no call of {tool:?} before this that waits for an answer"));
+                        return Err(format!("this answer has no call of {tool:?} before this that waits for a reply"));
                     };
                     self.open_calls.remove(position);
                 }

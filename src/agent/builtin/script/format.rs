@@ -22,15 +22,15 @@ pub(super) struct ScriptFile {
     pub(super) description: Option<String>,
     pub(super) starters: Option<JsonObject>,
     #[serde(default)]
-    pub(super) reply: Vec<Spanned<Reply>>,
+    pub(super) answer: Vec<Spanned<Answer>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Reply {
+pub(super) struct Answer {
     #[serde(default)]
     pub(super) when: When,
-    /// True if the next reply whose conditions hold is played after this one.
+    /// True if the next answer whose conditions hold is played after this one.
     #[serde(default)]
     pub(super) goes_on: bool,
     #[serde(default = "comma")]
@@ -48,12 +48,12 @@ pub(super) struct When {
     pub(super) result: Option<Expression>,
     pub(super) failed: Option<bool>,
     pub(super) offers: Option<String>,
-    /// The names of the interrupts that the run must answer, and no others. Empty: the run answers no interrupt.
+    /// The names of the interrupts that the run must reply to, and no others. Empty: the run replies to no interrupt.
     #[serde(deserialize_with = "one_or_more")]
-    pub(super) answers: Vec<String>,
+    pub(super) replies: Vec<String>,
     pub(super) approved: Option<bool>,
     pub(super) deep_thinking: Option<bool>,
-    pub(super) answer: BTreeMap<String, Expression>,
+    pub(super) reply: BTreeMap<String, Expression>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,24 +1,24 @@
-//! Matches the conditions of a reply against a conversation.
+//! Matches the conditions of an answer against a conversation.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
 use super::{
-    answers::{Answer, add_args, answers},
-    format::{Expression, Reply, When},
+    format::{Answer, Expression, When},
     questions::Questions,
+    replies::{Reply, add_args, replies},
     template::{Values, plain},
 };
 use crate::protocol::{Message, RunAgentInput, ToolMessage};
 
-/// A run's input, as the conditions of replies see it.
+/// A run's input, as the conditions of answers see it.
 pub(super) struct Matcher<'a> {
     input: &'a RunAgentInput,
     user: Cow<'a, str>,
     /// The tool result that the conversation ends with.
     answered: Option<AnsweredTool<'a>>,
-    answers: Vec<Answer>,
+    replies: Vec<Reply>,
     /// The request's own switch.
     deep_thinking: Option<bool>,
 }
@@ -32,22 +32,22 @@ struct AnsweredTool<'a> {
 
 #[derive(Debug)]
 pub(super) struct Match {
-    /// The values of all placeholders. Those of answers are of the first answer that has them.
+    /// The values of all placeholders. Those of replies are of the first reply that has them.
     pub(super) values: Values,
-    /// The values without those of answers, for actions that are played once for each answer.
+    /// The values without those of replies, for actions that are played once for each reply.
     pub(super) common: Values,
-    pub(super) answers: Vec<Answer>,
+    pub(super) replies: Vec<Reply>,
     /// True if the request asks not to think.
     pub(super) without_thinking: bool,
 }
 
 impl<'a> Matcher<'a> {
     pub(super) fn of(input: &'a RunAgentInput, questions: &Questions) -> Self {
-        let answers = answers(input, questions);
+        let replies = replies(input, questions);
         let last = input.messages.iter().rev().find(|m| !matches!(m, Message::Activity(_) | Message::Reasoning(_)));
         let answered = match last {
-            // A run that answers interrupts is about the answers, not about the last tool result.
-            Some(Message::Tool(result)) if answers.is_empty() => {
+            // A run that replies to interrupts is about the replies, not about the last tool result.
+            Some(Message::Tool(result)) if replies.is_empty() => {
                 let calls = input.messages.iter().rev().filter_map(|message| match message {
                     Message::Assistant(assistant) => Some(assistant.tool_calls()),
                     _ => None,
@@ -59,11 +59,11 @@ impl<'a> Matcher<'a> {
             _ => None,
         };
         let (user, deep_thinking) = (input.last_user_text().unwrap_or_default(), input.deep_thinking());
-        Self { input, user, answered, answers, deep_thinking }
+        Self { input, user, answered, replies, deep_thinking }
     }
 
-    pub(super) fn matches(&self, Reply { when, join, .. }: &Reply) -> Option<Match> {
-        if !self.answers_match(when) {
+    pub(super) fn matches(&self, Answer { when, join, .. }: &Answer) -> Option<Match> {
+        if !self.replies_match(when) {
             return None;
         }
         let mut values = Values::new();
@@ -87,9 +87,9 @@ impl<'a> Matcher<'a> {
         let texts = [(&when.user, &*self.user), (&when.result, &*result)];
         let mut wanted: Vec<_> =
             texts.into_iter().filter_map(|(wanted, text)| Some((wanted.as_ref()?, text))).collect();
-        for (member, expression) in &when.answer {
-            let member = format!("answer.{member}");
-            wanted.push((expression, self.answers.iter().find_map(|answer| answer.values.get(&member))?));
+        for (member, expression) in &when.reply {
+            let member = format!("reply.{member}");
+            wanted.push((expression, self.replies.iter().find_map(|reply| reply.values.get(&member))?));
         }
         for (Expression(regex), text) in wanted {
             let groups = regex.captures(text)?;
@@ -99,21 +99,21 @@ impl<'a> Matcher<'a> {
         }
         values.insert("text".to_owned(), self.user.to_string());
         let common = values.clone();
-        for answer in self.answers.iter().rev() {
-            values.extend(answer.values.clone());
+        for reply in self.replies.iter().rev() {
+            values.extend(reply.values.clone());
         }
         let without_thinking = self.deep_thinking == Some(false);
-        Some(Match { values, common, answers: self.answers.clone(), without_thinking })
+        Some(Match { values, common, replies: self.replies.clone(), without_thinking })
     }
 
-    /// Returns whether the run answers exactly the interrupts that `when.answers` names.
-    fn answers_match(&self, when: &When) -> bool {
-        let answered = |name: &String| name == "*" || self.answers.iter().any(|answer| answer.name == *name);
-        let takes = |name: &String| when.answers.iter().any(|answer| answer == name || answer == "*");
-        let approved = self.answers.iter().all(|answer| answer.approved);
-        self.answers.is_empty() == when.answers.is_empty()
-            && self.answers.iter().all(|answer| takes(&answer.name))
-            && when.answers.iter().all(answered)
+    /// Returns whether the run replies to exactly the interrupts that `when.replies` names.
+    fn replies_match(&self, when: &When) -> bool {
+        let answered = |name: &String| name == "*" || self.replies.iter().any(|reply| reply.name == *name);
+        let takes = |name: &String| when.replies.iter().any(|reply| reply == name || reply == "*");
+        let approved = self.replies.iter().all(|reply| reply.approved);
+        self.replies.is_empty() == when.replies.is_empty()
+            && self.replies.iter().all(|reply| takes(&reply.name))
+            && when.replies.iter().all(answered)
             && when.approved.is_none_or(|wanted| wanted == approved)
     }
 

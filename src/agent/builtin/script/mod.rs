@@ -1,7 +1,7 @@
 //! An agent that plays a script: for demos, and for front ends that need the same events every time.
 //!
-//! A script is a TOML file with a list of replies. Each reply has conditions (`when`) and actions (`play`). The first
-//! reply whose conditions hold is played; otherwise the run ends without a message. [`Script::parse`] checks the
+//! A script is a TOML file with a list of answers. Each answer has conditions (`when`) and actions (`play`). The first
+//! answer whose conditions hold is played; otherwise the run ends without a message. [`Script::parse`] checks the
 //! whole script, so playing it cannot fail; a placeholder that has no value in a conversation is left empty.
 //! `config/scripts/demo.toml` is a complete script; this is the format.
 //!
@@ -9,7 +9,7 @@
 //! description = "…"                 # shown in the agent's capabilities
 //! starters = { en = ["weather in Rome"] }  # the same, as `custom.starters`: first messages, by language
 //!
-//! [[reply]]
+//! [[answer]]
 //! when.user = '^weather in (?<city>\w+)$'  # a regular expression, case ignored, for the newest user message
 //! play = [
 //!     { text = ["Let me ", "check"] },                                     # a message, delta by delta
@@ -18,7 +18,7 @@
 //! ]
 //! ```
 //!
-//! **`when`**: all conditions must hold. A reply without conditions matches every conversation.
+//! **`when`**: all conditions must hold. An answer without conditions matches every conversation.
 //!
 //! | key | holds when |
 //! |---|---|
@@ -27,12 +27,12 @@
 //! | `result` | the expression matches somewhere in that result |
 //! | `failed` | that result has an `error` (`true`), or has none (`false`) |
 //! | `offers` | the request offers this tool |
-//! | `answers` | the run answers interrupts of this name (one, or a list: exactly these; `"*"` is any); without this key, the run must not answer any |
-//! | `approved` | each of these answers is a yes (`true`), or one is not (`false`) |
+//! | `replies` | the run replies to interrupts of this name (one, or a list: exactly these; `"*"` is any); without this key, the run must not reply to any |
+//! | `approved` | each of these replies is a yes (`true`), or one is not (`false`) |
 //! | `deep_thinking` | the request asks for thinking (`true`), or not to think (`false`): `enableDeepThinking` in `forwardedProps`, `enable_deep_thinking` at the named-event endpoints |
-//! | `answer` | for each member, as in `answer.size = '^L$'`, the expression matches somewhere in that member of the answer |
+//! | `reply` | for each member, as in `reply.size = '^L$'`, the expression matches somewhere in that member of the reply |
 //!
-//! With `goes_on = true` beside `when`, the next reply whose conditions hold is played after this one.
+//! With `goes_on = true` beside `when`, the next answer whose conditions hold is played after this one.
 //!
 //! **`play`**: actions, in order. Each is a table with one of these keys, and the options named in the same row:
 //!
@@ -40,12 +40,12 @@
 //! |---|---|
 //! | `text` | an assistant's message: a text, or a list of deltas |
 //! | `think` | a span of reasoning: a text, or a list of deltas; left out if the request asks not to think |
-//! | `call` | a tool call: the tool's name, with `args`; `within = true` puts it into the last message; without a `result`, the application or an interrupt answers the call |
+//! | `call` | a tool call: the tool's name, with `args`; `within = true` puts it into the last message; without a `result`, the application or an interrupt replies the call |
 //! | `calls` | parallel tool calls, their arguments interleaved: a list of `{ call, args, result }`; also with `within` |
 //! | `step` | a step: its name, with `play` for the actions in it |
 //! | `state` | a state snapshot: any value |
 //! | `patch` | a state delta: a list of JSON Patch operations |
-//! | `activity` | an activity: its type, with `content`; a second one of the same type within a reply may have `patch` instead |
+//! | `activity` | an activity: its type, with `content`; a second one of the same type within an answer may have `patch` instead |
 //! | `custom` | a custom event: its name, with `value` |
 //! | `count` | a message that counts from 1 to this number, but no further than `most` (1000) |
 //! | `wait_ms` | nothing for this time |
@@ -60,42 +60,41 @@
 //! `{result.count}` and `{result.list}` for the tool result that is answered; the last two need a result that is a
 //! JSON array, and `join` is the separator of its items. `{args}` is all arguments, as JSON. `{{` and `}}` are braces.
 //!
-//! **Interrupts** end a run with questions to a person. The next run brings the answers, and a reply with `answers`
+//! **Interrupts** end a run with questions to a person. The next run brings the replies, and an answer with `replies`
 //! plays it:
 //!
 //! ```toml
-//! [[reply]]
+//! [[answer]]
 //! when.user = '^mail (?<who>\w+)$'
 //! play = [
 //!     { call = "send_email", args = { to = "{who}" } },   # no result yet
 //!     { interrupts = [{ call = "send_email", message = "Send an e-mail to {args.to}?" }] },
 //! ]
 //!
-//! [[reply]]
-//! when.answers = "send_email"
+//! [[answer]]
+//! when.replies = "send_email"
 //! play = [
 //!     { result_of = "send_email", approved = "sent to {args.to}", declined = "declined" },
 //!     { text = "The e-mail was {results}." },
 //! ]
 //! ```
 //!
-//! An interrupt has either a `call` or a `name`. `call` is the tool of a call that this reply has played without a
+//! An interrupt has either a `call` or a `name`. `call` is the tool of a call that this answer has played without a
 //! `result`: the first interrupt of a tool is about the first such call, the second about the second. Its name is the
 //! tool's. Options: `message`, in which `{args.name}` is an argument of the call; `schema`, the JSON Schema of the
-//! answer; `expires_in_secs` and `metadata`. The reason of an interrupt is `tool_call` or `input_required`.
-//! `interrupts` are the last action of a reply, and do not stand in a step.
+//! reply; `expires_in_secs` and `metadata`. The reason of an interrupt is `tool_call` or `input_required`.
+//! `interrupts` are the last action of an answer, and do not stand in a step.
 //!
-//! The answer about a call, or to a question whose `schema` has the property `approved`, is a yes if its payload has
+//! The reply about a call, or to a question whose `schema` has the property `approved`, is a yes if its payload has
 //! `approved: true`. If the `schema` also has the property `editedArgs`, an object of that name replaces the arguments.
-//! The default `schema` for a call has only `approved`. The answer to any other question is a yes unless it is `null`,
-//! `false`, or an object whose `approved` is not `true`. A cancelled or unclear answer is a no.
+//! The default `schema` for a call has only `approved`. The reply to any other question is a yes unless it is `null`,
+//! `false`, or an object whose `approved` is not `true`. A cancelled or unclear reply is a no.
 //!
-//! `{answer}` is the payload and `{answer.name}` a member of it; `{args}` and `{args.name}` are the arguments that
-//! were decided on: edited, or as proposed. In `result_of` these are the values of each answer; elsewhere they are the
-//! values of the first answer that has them, answers about calls first. `{results}` is all results that `result_of` has
-//! played in this reply, separated by `join`.
+//! `{reply}` is the payload and `{reply.name}` a member of it; `{args}` and `{args.name}` are the arguments that
+//! were decided on: edited, or as proposed. In `result_of` these are the values of each reply; elsewhere they are the
+//! values of the first reply that has them, replies about calls first. `{results}` is all results that `result_of` has
+//! played in this answer, separated by `join`.
 
-mod answers;
 mod capabilities;
 mod check;
 mod error;
@@ -103,6 +102,7 @@ mod format;
 mod matcher;
 mod play;
 mod questions;
+mod replies;
 mod template;
 
 use std::sync::Arc;
@@ -111,7 +111,7 @@ use futures::{StreamExt as _, stream};
 
 pub(crate) use self::error::ScriptError;
 use self::{
-    format::{Reply, ScriptFile},
+    format::{Answer, ScriptFile},
     matcher::Matcher,
     questions::Questions,
 };
@@ -123,7 +123,7 @@ use crate::{
 /// An agent that plays a script.
 #[derive(Debug, Clone)]
 pub struct Script {
-    replies: Arc<[Reply]>,
+    answers: Arc<[Answer]>,
     questions: Arc<Questions>,
     capabilities: AgentCapabilities,
 }
@@ -136,9 +136,9 @@ impl Script {
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         let file: ScriptFile = toml::from_str(text)
             .map_err(|error| ScriptError { message: error.message().to_owned(), span: error.span() })?;
-        let (replies, questions) = check::check(file.reply)?;
-        let capabilities = capabilities::declare(file.description, file.starters, &replies, &questions);
-        Ok(Self { replies: replies.into(), questions: questions.into(), capabilities })
+        let (answers, questions) = check::check(file.answer)?;
+        let capabilities = capabilities::declare(file.description, file.starters, &answers, &questions);
+        Ok(Self { answers: answers.into(), questions: questions.into(), capabilities })
     }
 }
 
@@ -146,12 +146,12 @@ impl Agent for Script {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
         let matcher = Matcher::of(&input, &self.questions);
         let mut played = Vec::new();
-        for (index, reply) in self.replies.iter().enumerate() {
-            let Some(matched) = matcher.matches(reply) else { continue };
-            tracing::debug!(agent = cx.agent(), reply = index + 1, "playing a reply of the script");
+        for (index, answer) in self.answers.iter().enumerate() {
+            let Some(matched) = matcher.matches(answer) else { continue };
+            tracing::debug!(agent = cx.agent(), answer = index + 1, "playing an answer of the script");
             // Boxed, because the list has space for four: an idle run would keep 3 KB more.
-            played.push(play::play(self.replies.clone(), index, matched, cx.clone()).boxed());
-            if !reply.goes_on {
+            played.push(play::play(self.answers.clone(), index, matched, cx.clone()).boxed());
+            if !answer.goes_on {
                 break;
             }
         }

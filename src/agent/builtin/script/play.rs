@@ -1,4 +1,4 @@
-//! Plays a reply: turns its actions into events.
+//! Plays an answer: turns its actions into events.
 
 use std::{collections::HashMap, iter, sync::Arc, time::Duration};
 
@@ -6,10 +6,10 @@ use futures::Stream;
 use serde_json::{Value, json};
 
 use super::{
-    answers::add_args,
-    format::{ActionKind, Call, Reply},
+    format::{ActionKind, Answer, Call},
     matcher::Match,
     questions::OpenCall,
+    replies::add_args,
     template::{JsonTemplate, Template, Values},
 };
 use crate::{
@@ -29,18 +29,18 @@ const PARALLEL_ARGS_DELTAS: usize = 3;
 type Beats<'a> = Box<dyn Iterator<Item = (Duration, Option<Event>)> + Send + 'a>;
 
 pub(super) fn play(
-    replies: Arc<[Reply]>,
+    answers: Arc<[Answer]>,
     index: usize,
     matched: Match,
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     async_stream::try_stream! {
-        let reply = &replies[index];
+        let answer = &answers[index];
         let mut player = Player {
-            matched, cx, join: &reply.join,
+            matched, cx, join: &answer.join,
             last_message: None, open_calls: Vec::new(), results: Vec::new(), activities: HashMap::new(),
         };
-        for action in &reply.play {
+        for action in &answer.play {
             for (time, event) in player.perform(&action.get_ref().0)? {
                 if time > Duration::ZERO {
                     tokio::time::sleep(time).await;
@@ -153,14 +153,14 @@ impl<'a> Player<'a> {
     /// Returns the results of the answered calls of a tool.
     fn result_of(&mut self, tool: &str, approved: &Template, declined: &Template) -> Vec<Event> {
         let mut events = Vec::new();
-        for answer in self.matched.answers.extract_if(.., |answer| tool == "*" || tool == answer.name) {
-            let Some(call) = answer.call else { continue };
+        for reply in self.matched.replies.extract_if(.., |reply| tool == "*" || tool == reply.name) {
+            let Some(call) = reply.call else { continue };
             let mut values = self.matched.common.clone();
-            values.extend(answer.values);
-            let text = if answer.approved { approved } else { declined }.fill(&values);
-            // A repeated answer must not give its call a second result.
+            values.extend(reply.values);
+            let text = if reply.approved { approved } else { declined }.fill(&values);
+            // A repeated reply must not give its call a second result.
             if !call.has_result {
-                events.push(ToolCallEvents::with_id(call.id, answer.name).result(text.as_str()));
+                events.push(ToolCallEvents::with_id(call.id, reply.name).result(text.as_str()));
             }
             self.results.push(text);
         }

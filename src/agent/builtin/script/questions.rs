@@ -1,6 +1,6 @@
 //! The questions of a script: the interrupts that its runs end with.
 //!
-//! The run that brings an answer may be in another process, and knows only the interrupt's id. So the id names the
+//! The run that brings a reply may be in another process, and knows only the interrupt's id. So the id names the
 //! question: `int_<toolCallId>` is about a call of the conversation, `int_<random>-<name>` is any other question.
 
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ pub(super) struct ScriptQuestion {
     metadata: Option<JsonObject>,
 }
 
-/// A call that the reply has played without a result.
+/// A call that the answer has played without a result.
 #[derive(Debug)]
 pub(super) struct OpenCall {
     pub(super) tool: String,
@@ -86,7 +86,7 @@ impl ScriptQuestion {
             Some(call) => message.fill(&values.iter().chain(&call.args).map(|(k, v)| (k.clone(), v.clone())).collect()),
             None => message.fill(values),
         });
-        // With the schema, the server refuses answers that are neither a yes nor a no.
+        // With the schema, the server refuses replies that are neither a yes nor a no.
         interrupt.response_schema = self.schema.clone().or_else(|| call.is_some().then(|| approval_schema(None)));
         interrupt.tool_call_id = call.map(|call| call.id);
         interrupt.expires_at = self.expires_in_secs.and_then(expiry);

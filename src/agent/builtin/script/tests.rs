@@ -44,7 +44,7 @@ fn user(text: &str) -> Value {
     json!({ "id": "u", "role": "user", "content": text })
 }
 
-async fn answer(text: &str, tools: &[&str]) -> Vec<Value> {
+async fn reply(text: &str, tools: &[&str]) -> Vec<Value> {
     demo(json!([user(text)]), tools).await
 }
 
@@ -93,36 +93,36 @@ async fn the_guides_first_example_and_its_scenarios_are_answered_with_their_even
     };
     let (sunny, sunny_zh) = ("Sunny, 25°C", "晴天,25°C");
     assert_eq!(
-        answer("What's the weather like in Beijing today?", &["get_weather"]).await,
+        reply("What's the weather like in Beijing today?", &["get_weather"]).await,
         weather("Beijing", "Let me check", sunny, "Beijing is sunny today with a temperature of 25°C.")
     );
     assert_eq!(
-        answer("今天北京天气怎么样?", &["get_weather"]).await,
+        reply("今天北京天气怎么样?", &["get_weather"]).await,
         weather("北京", "让我查询一下", sunny_zh, "北京今天是晴天,温度25°C。")
     );
-    assert_eq!(answer("Hello", &[]).await, text("msg1", &["Hello", "! How can I help you?"]));
-    assert_eq!(answer("你好", &[]).await, text("msg1", &["你好", "!有什么可以帮你的吗?"]));
+    assert_eq!(reply("Hello", &[]).await, text("msg1", &["Hello", "! How can I help you?"]));
+    assert_eq!(reply("你好", &[]).await, text("msg1", &["你好", "!有什么可以帮你的吗?"]));
     let search = &["search_local_files"];
     assert_eq!(
-        answer("Help me search for report files locally", search).await,
+        reply("Help me search for report files locally", search).await,
         call("search_local_files", None, "{\"keyword\":\"report\"}")
     );
     assert_eq!(
-        answer("帮我搜索本地的报告文件", search).await,
+        reply("帮我搜索本地的报告文件", search).await,
         call("search_local_files", None, "{\"keyword\":\"报告\"}")
     );
     assert_eq!(
-        answer("What's the weather like in Beijing?", &[]).await,
+        reply("What's the weather like in Beijing?", &[]).await,
         weather("Beijing", "Let me check", sunny, "Beijing is sunny today, 25°C.")
     );
-    assert_eq!(answer("北京天气怎么样?", &[]).await, weather("北京", "让我查一下", sunny_zh, "北京今天晴天,25°C。"));
+    assert_eq!(reply("北京天气怎么样?", &[]).await, weather("北京", "让我查一下", sunny_zh, "北京今天晴天,25°C。"));
     let confirm = |says, arguments| [text("msg1", &[says]), call("confirmAction", Some("msg1"), arguments)].concat();
     assert_eq!(
-        answer("Delete all temporary files", &["confirmAction"]).await,
+        reply("Delete all temporary files", &["confirmAction"]).await,
         confirm("About to delete 15 temporary files", "{\"action\":\"delete temporary files\",\"count\":15}")
     );
     assert_eq!(
-        answer("删除所有临时文件", &["confirmAction"]).await,
+        reply("删除所有临时文件", &["confirmAction"]).await,
         confirm("即将删除 15 个临时文件", "{\"action\":\"删除临时文件\",\"count\":15}")
     );
 }
@@ -137,7 +137,7 @@ const DOCUMENTED: [&str; 5] = [
 ];
 
 #[test]
-fn chinese_replies_have_full_width_punctuation() {
+fn chinese_answers_have_full_width_punctuation() {
     let half_width = Regex::new(r"[,!?:;](\D|$)").unwrap();
     let played = DEMO.lines().filter(|line| !line.starts_with("when.") && !line.starts_with('#'));
     for line in played {
@@ -149,11 +149,11 @@ fn chinese_replies_have_full_width_punctuation() {
 }
 
 #[tokio::test]
-async fn each_starter_has_a_reply_of_its_own_and_the_fallback_names_all_of_them() {
+async fn each_starter_has_a_answer_of_its_own_and_the_fallback_names_all_of_them() {
     let capabilities = Script::parse(DEMO).unwrap().capabilities();
     let starters = &capabilities.custom.unwrap()["starters"];
     for (language, unknown) in [("en", "qwertyuiop"), ("zh", "随便说说")] {
-        let [help, .., offers] = &answer(unknown, &[]).await[1..] else { panic!("no events") };
+        let [help, .., offers] = &reply(unknown, &[]).await[1..] else { panic!("no events") };
         let help = help["delta"].as_str().unwrap();
         let offered = offers["value"].as_array().unwrap();
         let starters = starters[language].as_array().unwrap();
@@ -161,7 +161,7 @@ async fn each_starter_has_a_reply_of_its_own_and_the_fallback_names_all_of_them(
         assert_eq!(help.split(['、', ',']).count(), starters.len(), "{help}");
         for starter in starters {
             let tools = ["search_local_files", "confirmAction"];
-            let events = answer(starter.as_str().unwrap(), &tools).await;
+            let events = reply(starter.as_str().unwrap(), &tools).await;
             assert!(events.iter().all(|event| event["delta"] != help), "{starter} is not understood");
         }
     }
@@ -169,14 +169,14 @@ async fn each_starter_has_a_reply_of_its_own_and_the_fallback_names_all_of_them(
 
 #[tokio::test]
 async fn a_phrase_may_be_polite_alone_or_with_a_digit() {
-    let ends = async |text: &str| answer(text, &[]).await.pop().unwrap();
+    let ends = async |text: &str| reply(text, &[]).await.pop().unwrap();
     let messages = async |text: &str| ends(text).await["outcome"]["interrupts"].as_array().map(Vec::len);
     assert_eq!([messages("please approve").await, messages("请批准").await], [Some(1), Some(1)]);
     assert_eq!([messages("approve 2").await, messages("批准 2").await], [Some(2), Some(2)]);
     for (alone, says) in
         [("think", "There is no question, "), ("Please think …", "There is no question, "), ("思考", "没有问题，")]
     {
-        assert!(answer(alone, &[]).await.iter().any(|event| event["delta"] == says), "{alone}");
+        assert!(reply(alone, &[]).await.iter().any(|event| event["delta"] == says), "{alone}");
     }
 }
 
@@ -235,18 +235,18 @@ async fn the_city_is_found_in_a_question_about_the_weather() {
         ("明天上海的天气", "上海"),
         ("请帮我查一下广州天气", "广州"),
     ] {
-        let events = answer(question, &["get_weather"]).await;
+        let events = reply(question, &["get_weather"]).await;
         assert_eq!(events[4]["delta"], json!({ "city": city }).to_string(), "{question}");
     }
     for question in ["今天天气怎么样?", "What's the weather like?"] {
-        let events = answer(question, &["get_weather"]).await;
+        let events = reply(question, &["get_weather"]).await;
         assert_eq!(events.len(), 3, "{question}: {events:?}");
     }
 }
 
 #[tokio::test]
-async fn what_the_application_offers_is_its_own_to_answer() {
-    let rome = answer("What's the weather like in Rome?", &["get_weather"]).await;
+async fn what_the_application_offers_is_its_own_to_reply() {
+    let rome = reply("What's the weather like in Rome?", &["get_weather"]).await;
     assert_eq!(
         rome,
         [text("msg1", &["Let me check"]), call("get_weather", Some("msg1"), "{\"city\":\"Rome\"}")].concat()
@@ -257,7 +257,7 @@ async fn what_the_application_offers_is_its_own_to_answer() {
         ("Delete all temporary files", "confirmAction"),
         ("删除所有临时文件", "confirmAction"),
     ] {
-        let events = answer(question, &[]).await;
+        let events = reply(question, &[]).await;
         assert_eq!(events.len(), 3, "{question}");
         assert!(events[1]["delta"].as_str().unwrap().contains(tool), "{question}");
     }
@@ -268,15 +268,15 @@ async fn the_demo_shows_every_kind_of_event() {
     let types = |events: &[Value]| -> Vec<String> {
         events.iter().map(|event| event["type"].as_str().unwrap_or("error").to_owned()).collect()
     };
-    let think = answer("think about tea", &[]).await;
+    let think = reply("think about tea", &[]).await;
     assert_eq!(think[0]["type"], "REASONING_START");
     assert!(think.iter().any(|event| event["delta"] == "tea"));
-    let plan = answer("plan a party", &[]).await;
+    let plan = reply("plan a party", &[]).await;
     assert_eq!(plan[0]["snapshot"]["goal"], "a party");
     for kind in ["STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "STEP_STARTED", "STEP_FINISHED", "CUSTOM"] {
         assert!(types(&plan).contains(&kind.to_owned()), "{kind}");
     }
-    let parallel = answer("parallel", &[]).await;
+    let parallel = reply("parallel", &[]).await;
     let args: Vec<_> = parallel.iter().filter(|event| event["type"] == "TOOL_CALL_ARGS").collect();
     assert_eq!(
         args.iter().map(|event| event["toolCallId"].as_str().unwrap()).collect::<Vec<_>>(),
@@ -289,11 +289,11 @@ async fn the_demo_shows_every_kind_of_event() {
     assert_eq!(parents, ["msg1", "msg1"]);
     assert_eq!(arguments("call1"), "{\"city\":\"Beijing\"}");
     assert_eq!(arguments("call2"), "{\"city\":\"Beijing\",\"format\":\"24h\"}");
-    let fail = answer("fail", &[]).await;
+    let fail = reply("fail", &[]).await;
     assert_eq!(fail[3], json!({ "error": "demo_failure", "message": "The demo was asked to fail." }));
     for question in ["what?", "什么?", "", "planet", "failure", "count to 0"] {
-        assert_eq!(answer(question, &[]).await.len(), 4, "{question}");
-        assert_eq!(types(&answer(question, &[]).await)[1], "TEXT_MESSAGE_CONTENT", "{question}");
+        assert_eq!(reply(question, &[]).await.len(), 4, "{question}");
+        assert_eq!(types(&reply(question, &[]).await)[1], "TEXT_MESSAGE_CONTENT", "{question}");
     }
     assert_eq!(demo(json!([]), &[]).await.len(), 4);
 }
@@ -301,15 +301,15 @@ async fn the_demo_shows_every_kind_of_event() {
 #[tokio::test(start_paused = true)]
 async fn counting_takes_a_tenth_of_a_second_a_number_and_has_an_end() {
     let started = tokio::time::Instant::now();
-    assert_eq!(answer("count to 5", &[]).await, text("msg1", &["1 ", "2 ", "3 ", "4 ", "5"]));
+    assert_eq!(reply("count to 5", &[]).await, text("msg1", &["1 ", "2 ", "3 ", "4 ", "5"]));
     assert_eq!(started.elapsed().as_millis(), 400);
-    assert_eq!(answer("count to 99999999999999999999999", &[]).await.len(), 1002);
-    assert_eq!(answer("数到 2", &[]).await.len(), 4);
+    assert_eq!(reply("count to 99999999999999999999999", &[]).await.len(), 1002);
+    assert_eq!(reply("数到 2", &[]).await.len(), 4);
 }
 
 #[tokio::test]
 async fn calls_without_a_message_share_one_that_has_no_text() {
-    let script = Script::parse("[[reply]]\nplay = [{ calls = [{ call = 'f' }, { call = 'g' }] }]").unwrap();
+    let script = Script::parse("[[answer]]\nplay = [{ calls = [{ call = 'f' }, { call = 'g' }] }]").unwrap();
     let events = play(&script, json!([user("x")]), &[]).await;
     assert_eq!(events[0]["toolCallName"], "f");
     assert_eq!(events[1]["toolCallName"], "g");
@@ -318,9 +318,9 @@ async fn calls_without_a_message_share_one_that_has_no_text() {
 }
 
 #[tokio::test]
-async fn the_first_reply_that_fits_is_played() {
+async fn the_first_answer_that_fits_is_played() {
     let script = Script::parse(
-        "[[reply]]\nwhen.user = 'a'\nplay = [{ text = 'first' }]\n[[reply]]\nwhen.user = 'ab'\nplay = [{ text = 'second' }]",
+        "[[answer]]\nwhen.user = 'a'\nplay = [{ text = 'first' }]\n[[answer]]\nwhen.user = 'ab'\nplay = [{ text = 'second' }]",
     )
     .unwrap();
     let first = play(&script, json!([user("ab")]), &[]).await;
@@ -330,55 +330,55 @@ async fn the_first_reply_that_fits_is_played() {
 
 #[test]
 fn a_wrong_script_is_refused_with_its_place() {
-    let reply = |play: &str| format!("[[reply]]\nplay = [{play}]");
+    let answer = |play: &str| format!("[[answer]]\nplay = [{play}]");
     for (script, place, expected) in [
-        (String::new(), "", "a script needs at least one [[reply]]"),
-        ("[[reply]]\nwhen.user = '('\nplay = []".to_owned(), "'('", "not a regular expression: unclosed group"),
-        ("[[reply]]\nwhen.usr = ''\nplay = []".to_owned(), "usr", "unknown field `usr`, expected one of"),
+        (String::new(), "", "a script needs at least one [[answer]]"),
+        ("[[answer]]\nwhen.user = '('\nplay = []".to_owned(), "'('", "not a regular expression: unclosed group"),
+        ("[[answer]]\nwhen.usr = ''\nplay = []".to_owned(), "usr", "unknown field `usr`, expected one of"),
         (
-            "[[reply]]\nwhen.result = 'x'\nplay = []".to_owned(),
-            "[[reply]]",
+            "[[answer]]\nwhen.result = 'x'\nplay = []".to_owned(),
+            "[[answer]]",
             "`result` and `failed` are about a tool's result",
         ),
         (
-            "[[reply]]\ngoes_on = true\nplay = [{ interrupts = [{ name = 'x' }] }]".to_owned(),
+            "[[answer]]\ngoes_on = true\nplay = [{ interrupts = [{ name = 'x' }] }]".to_owned(),
             "{ interrupts",
             "`interrupts` end the run",
         ),
-        (reply("{ text = 'a' }, { txt = 'b' }"), "{ txt", "an action needs one of `text`, `think`"),
-        (reply("{ text = 'a', txt = 'b' }"), "{ text", "unknown field `txt`, expected `text` or `every_ms`"),
-        (reply("'a'"), "'a'", "invalid type: string \"a\", expected an action: a table"),
-        (reply("{ every_ms = 5 }"), "{ every_ms", "an action needs one of `text`, `think`"),
-        (reply("{ text = 'a', think = 'b' }"), "{ text", "unknown field `think`, expected `text` or `every_ms`"),
-        (reply("{ text = 'a', code = 'b' }"), "{ text", "unknown field `code`, expected `text` or `every_ms`"),
-        (reply("{ text = '' }"), "{ text", "there is no text"),
-        (reply("{ text = '{name}' }"), "{ text", "the placeholder {name} is unknown here"),
-        (reply("{ call = 'f', within = true }"), "{ call", "`within` needs a message before the call"),
-        (reply("{ state = 1, every_ms = 5 }"), "{ state", "unknown field `every_ms`, expected `state`"),
-        (reply("{ step = 'a' }"), "{ step", "missing field `play`"),
+        (answer("{ text = 'a' }, { txt = 'b' }"), "{ txt", "an action needs one of `text`, `think`"),
+        (answer("{ text = 'a', txt = 'b' }"), "{ text", "unknown field `txt`, expected `text` or `every_ms`"),
+        (answer("'a'"), "'a'", "invalid type: string \"a\", expected an action: a table"),
+        (answer("{ every_ms = 5 }"), "{ every_ms", "an action needs one of `text`, `think`"),
+        (answer("{ text = 'a', think = 'b' }"), "{ text", "unknown field `think`, expected `text` or `every_ms`"),
+        (answer("{ text = 'a', code = 'b' }"), "{ text", "unknown field `code`, expected `text` or `every_ms`"),
+        (answer("{ text = '' }"), "{ text", "there is no text"),
+        (answer("{ text = '{name}' }"), "{ text", "the placeholder {name} is unknown here"),
+        (answer("{ call = 'f', within = true }"), "{ call", "`within` needs a message before the call"),
+        (answer("{ state = 1, every_ms = 5 }"), "{ state", "unknown field `every_ms`, expected `state`"),
+        (answer("{ step = 'a' }"), "{ step", "missing field `play`"),
         (
-            reply("{ step = 'a', play = [{ step = 'a', play = [] }] }"),
+            answer("{ step = 'a', play = [{ step = 'a', play = [] }] }"),
             "{ step = 'a', play = [{",
             "the step \"a\" is already open here",
         ),
-        (reply("{ activity = 'a', patch = [] }"), "{ activity", "the activity \"a\" has no `content` yet"),
+        (answer("{ activity = 'a', patch = [] }"), "{ activity", "the activity \"a\" has no `content` yet"),
         (
-            reply("{ activity = 'a', content = {}, patch = [{ op = 'test', path = '/a', value = 1 }] }"),
+            answer("{ activity = 'a', content = {}, patch = [{ op = 'test', path = '/a', value = 1 }] }"),
             "{ activity",
             "`activity` needs either `content` or `patch`",
         ),
-        (reply("{ patch = [{ op = 'add', path = 'a', value = 1 }] }"), "{ patch", "\"a\" is not a JSON Pointer"),
+        (answer("{ patch = [{ op = 'add', path = 'a', value = 1 }] }"), "{ patch", "\"a\" is not a JSON Pointer"),
         (
-            reply("{ patch = [{ op = 'move', from = '/a', path = '/a/b' }] }"),
+            answer("{ patch = [{ op = 'move', from = '/a', path = '/a/b' }] }"),
             "{ patch",
             "\"/a\" is moved into itself, to \"/a/b\"",
         ),
         (
-            reply("{ activity = 'a', content = {} }, { activity = 'a', patch = [{ op = 'remove', path = '' }] }"),
+            answer("{ activity = 'a', content = {} }, { activity = 'a', patch = [{ op = 'remove', path = '' }] }"),
             "{ activity = 'a', patch",
             "the content of an activity stays a table",
         ),
-        (reply("{ patch = [{ op = 'ad', path = '' }] }"), "", "unknown variant `ad`"),
+        (answer("{ patch = [{ op = 'ad', path = '' }] }"), "", "unknown variant `ad`"),
     ] {
         let error = Script::parse(&script).unwrap_err();
         assert!(error.message.starts_with(expected), "{script}\n{error}");
@@ -394,6 +394,6 @@ fn what_a_script_does_can_be_read_from_its_capabilities() {
     let declared = serde_json::to_value(Script::parse(DEMO).unwrap().capabilities()).unwrap();
     assert_eq!(declared["tools"], json!({ "supported": true, "parallelCalls": true, "clientProvided": true }));
     assert_eq!(declared["reasoning"]["supported"], true);
-    let plain = Script::parse("[[reply]]\nplay = [{ text = 'a' }]").unwrap().capabilities();
+    let plain = Script::parse("[[answer]]\nplay = [{ text = 'a' }]").unwrap().capabilities();
     assert_eq!(plain.tools.unwrap().supported, Some(false));
 }

@@ -23,7 +23,7 @@ use crate::{
         follow::LastEventId,
         refuse, response,
         run_response::respond_run,
-        send_message::{read_input, run_or_resume},
+        send_message::{read_input, run_or_reconnect},
     },
     protocol::RunAgentInput,
 };
@@ -86,7 +86,7 @@ async fn run_copilot_agent(
     Extension(options): Extension<CopilotKitOptions>,
     request: Request,
 ) -> ApiResult {
-    run_or_resume(&app, find_agent(&app, &agent)?, Some(options.on_disconnect), request).await
+    run_or_reconnect(&app, find_agent(&app, &agent)?, Some(options.on_disconnect), request).await
 }
 
 /// Runs an agent, and stores nothing.

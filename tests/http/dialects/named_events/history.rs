@@ -66,13 +66,13 @@ async fn a_whole_list_with_answers_to_interrupts_continues_the_thread() {
 #[tokio::test]
 async fn an_unclear_answer_in_a_whole_list_asks_again_although_the_question_has_no_text() {
     let script = r#"
-[[reply]]
+[[answer]]
 when.user = '^mail'
 play = [{ call = "send", args = {} }, { interrupts = [{ call = "send", message = "Send it?" }] }]
-[[reply]]
-when.answers = "send"
+[[answer]]
+when.replies = "send"
 play = [{ result_of = "send", approved = "sent", declined = "not sent" }, { text = "It was {results}." }]
-[[reply]]
+[[answer]]
 play = [{ text = "Hello!" }]
 "#;
     let (server, mut page) = (TestServer::of_script(script), Page::default());

@@ -30,41 +30,41 @@ fn decide(question: &Value, decision: Value) -> Value {
 fn asking() -> TestServer {
     TestServer::of_script(
         r#"
-[[reply]]
+[[answer]]
 when.user = '^draft'
 play = [
     { text = "A draft." },
     { interrupts = [{ name = "review", message = "Review the agent's response. Type 'ACCEPTED' to finish." }] },
 ]
-[[reply]]
-when.answers = "review"
-play = [{ text = "Answer: {answer}" }]
-[[reply]]
+[[answer]]
+when.replies = "review"
+play = [{ text = "Answer: {reply}" }]
+[[answer]]
 when.user = '^plan'
 play = [{ interrupts = [{ name = "plan", metadata = { "agui-server.steps" = [
     { description = "Search for weather data", status = "enabled" }, "Generate summary report",
 ] } }] }]
-[[reply]]
-when.answers = "plan"
+[[answer]]
+when.replies = "plan"
 when.approved = true
-play = [{ text = "Going on: {answer}" }]
-[[reply]]
-when.answers = "plan"
-play = [{ text = "Stopped: {answer}" }]
-[[reply]]
+play = [{ text = "Going on: {reply}" }]
+[[answer]]
+when.replies = "plan"
+play = [{ text = "Stopped: {reply}" }]
+[[answer]]
 when.user = '^brief'
 play = [{ interrupts = [{ name = "brief", expires_in_secs = 1 }] }]
-[[reply]]
+[[answer]]
 when.user = '^long'
 play = [{ interrupts = [{ name = "brief", expires_in_secs = 600 }] }]
-[[reply]]
-when.answers = "brief"
+[[answer]]
+when.replies = "brief"
 when.approved = false
 play = [{ text = "Too late." }]
-[[reply]]
-when.answers = "brief"
+[[answer]]
+when.replies = "brief"
 play = [{ text = "In time." }]
-[[reply]]
+[[answer]]
 play = [{ text = "You said: {text}" }]
 "#,
     )

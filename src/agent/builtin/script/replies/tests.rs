@@ -14,7 +14,7 @@ const DEMO: &str = include_str!("../../../../../config/scripts/demo.toml");
 
 /// Asks for two approvals of one tool and for a date, all at once.
 const MIXED: &str = r#"
-[[reply]]
+[[answer]]
 when.user = "go"
 play = [
     { calls = [{ call = "pay", args = { to = "Ada", sum = 1 } }, { call = "pay", args = { to = "Bob" } }] },
@@ -26,31 +26,31 @@ play = [
     ] },
 ]
 
-[[reply]]
-when.answers = "a-date"
+[[answer]]
+when.replies = "a-date"
 play = [{ text = "only the date" }]
 
-[[reply]]
-when.answers = ["pay", "a-date"]
+[[answer]]
+when.replies = ["pay", "a-date"]
 when.approved = true
 play = [
-    { result_of = "*", approved = "paid {args.to} {args.sum} {answer.note}", declined = "" },
-    { text = "yes: {results} on {answer.day}, first {args.to}" },
+    { result_of = "*", approved = "paid {args.to} {args.sum} {reply.note}", declined = "" },
+    { text = "yes: {results} on {reply.day}, first {args.to}" },
 ]
 
-[[reply]]
-when.answers = ["pay", "a-date"]
+[[answer]]
+when.replies = ["pay", "a-date"]
 join = " + "
 play = [
-    { result_of = "pay", approved = "paid {args.to}", declined = "kept from {args.to} {answer}" },
+    { result_of = "pay", approved = "paid {args.to}", declined = "kept from {args.to} {reply}" },
     { text = "no: {results}" },
 ]
 
-[[reply]]
-when.answers = "*"
+[[answer]]
+when.replies = "*"
 play = [{ result_of = "*", approved = "some", declined = "none" }]
 
-[[reply]]
+[[answer]]
 play = [{ text = "nothing was answered" }]
 "#;
 
@@ -71,8 +71,8 @@ impl Talk {
         self.run(json!([])).await
     }
 
-    /// Answers the interrupts in order; `null` cancels an interrupt.
-    async fn answer(&mut self, payloads: &[Value]) -> Vec<Value> {
+    /// Replies the interrupts in order; `null` cancels an interrupt.
+    async fn reply(&mut self, payloads: &[Value]) -> Vec<Value> {
         assert_eq!(payloads.len(), self.interrupts.len());
         let entries = self.interrupts.iter().zip(payloads).map(|(interrupt, payload)| match payload {
             Value::Null => json!({ "interruptId": interrupt.id, "status": "cancelled" }),
@@ -156,7 +156,7 @@ async fn a_call_waits_for_approval_and_gets_its_result_in_the_next_run() {
         assert!(interrupt["message"].as_str().unwrap().contains("ada@example.com"));
         assert_eq!(interrupt["responseSchema"]["required"], json!(["approved"]));
         assert_eq!(interrupt["responseSchema"]["properties"]["editedArgs"]["type"], "object");
-        let answered = talk.answer(std::slice::from_ref(payload)).await;
+        let answered = talk.reply(std::slice::from_ref(payload)).await;
         assert_eq!(results_and_text(&answered), (vec![(call, result)], text.to_owned()), "{trigger} {payload}");
     }
 }
@@ -181,7 +181,7 @@ async fn two_calls_are_decided_together_and_each_gets_its_own_result() {
         assert_eq!(interrupts.len(), 2);
         assert_eq!(interrupts[0]["responseSchema"]["properties"], json!({ "approved": { "type": "boolean" } }));
         let calls = talk.calls();
-        let answered = talk.answer(&payloads.map(Clone::clone)).await;
+        let answered = talk.reply(&payloads.map(Clone::clone)).await;
         let (results, text) = results_and_text(&answered);
         assert_eq!(results, [(&*calls[0], train), (&*calls[1], hotel)]);
         assert!(text.contains(&format!("{train}; {hotel}")) || text.contains(&format!("{train}；{hotel}")), "{text}");
@@ -207,7 +207,7 @@ async fn a_form_is_sent_or_refused() {
         assert_eq!(interrupt["reason"], "input_required");
         assert_eq!(interrupt.get("toolCallId"), None);
         assert_eq!(interrupt["responseSchema"]["required"], json!(["name", "email", "size"]));
-        let answered = talk.answer(std::slice::from_ref(payload)).await;
+        let answered = talk.reply(std::slice::from_ref(payload)).await;
         assert_eq!(results_and_text(&answered), (vec![], expected.to_owned()), "{trigger} {payload}");
     }
 }
@@ -242,14 +242,14 @@ async fn questions_about_calls_of_one_tool_follow_the_order_of_the_calls() {
     // The order of the entries differs from that of the calls.
     talk.interrupts.reverse();
     let bobs = json!({ "approved": true, "note": "gladly", "editedArgs": { "to": "Bea" } });
-    let answered = talk.answer(&[bobs, json!({ "approved": true }), json!({ "day": "Friday" })]).await;
+    let answered = talk.reply(&[bobs, json!({ "approved": true }), json!({ "day": "Friday" })]).await;
     let (results, text) = results_and_text(&answered);
     assert_eq!(results, [(&*calls[0], "paid Ada 1 "), (&*calls[1], "paid Bea  gladly")]);
     assert_eq!(text, "yes: paid Ada 1 , paid Bea  gladly on Friday, first Ada");
 }
 
 #[tokio::test]
-async fn an_unclear_answer_is_a_no() {
+async fn an_unclear_reply_is_a_no() {
     let yes = json!({ "approved": true });
     for unclear in [
         json!(true),
@@ -264,7 +264,7 @@ async fn an_unclear_answer_is_a_no() {
     ] {
         let mut talk = Talk::with(MIXED);
         talk.say("go").await;
-        let answered = talk.answer(&[json!(true), unclear.clone(), yes.clone()]).await;
+        let answered = talk.reply(&[json!(true), unclear.clone(), yes.clone()]).await;
         let (results, text) = results_and_text(&answered);
         let kept = format!("kept from Ada {}", unclear.as_str().map_or(unclear.to_string(), str::to_owned));
         assert_eq!(results.iter().map(|(_, result)| *result).collect::<Vec<_>>(), [&kept, "paid Bob"]);
@@ -274,14 +274,14 @@ async fn an_unclear_answer_is_a_no() {
     for no in [Value::Null, json!(false), json!({ "approved": false }), json!({ "approved": "maybe" })] {
         let mut talk = Talk::with(MIXED);
         talk.say("go").await;
-        let answered = talk.answer(&[no, yes.clone(), json!({ "approved": true, "editedArgs": null })]).await;
+        let answered = talk.reply(&[no, yes.clone(), json!({ "approved": true, "editedArgs": null })]).await;
         assert_eq!(results_and_text(&answered).1, "no: paid Ada + paid Bob");
     }
     // Edited arguments, although the schema does not offer edits.
     let mut talk = Talk::with(DEMO);
     talk.say("approve two").await;
     let edited = json!({ "approved": true, "editedArgs": { "to": "Mars" } });
-    let answered = talk.answer(&[edited, yes]).await;
+    let answered = talk.reply(&[edited, yes]).await;
     assert_eq!(results_and_text(&answered).0[0].1, "declined, so no train is booked");
 }
 
@@ -329,26 +329,26 @@ async fn entries_that_a_stateless_server_passes_on_are_checked() {
 }
 
 #[tokio::test]
-async fn a_reply_is_chosen_by_the_answer() {
+async fn a_answer_is_chosen_by_the_reply() {
     let script = r#"
-        [[reply]]
+        [[answer]]
         when.user = "go"
         play = [{ interrupts = [{ name = "size" }] }]
-        [[reply]]
-        when.answers = "size"
-        when.answer.size = '^(?<kind>XX?)L$'
+        [[answer]]
+        when.replies = "size"
+        when.reply.size = '^(?<kind>XX?)L$'
         play = [{ text = "very large: {kind}" }]
-        [[reply]]
-        when.answers = "size"
-        when.answer = { size = "l", colour = "red" }
+        [[answer]]
+        when.replies = "size"
+        when.reply = { size = "l", colour = "red" }
         play = [{ text = "large and red" }]
-        [[reply]]
-        when.answers = "size"
+        [[answer]]
+        when.replies = "size"
         when.approved = false
         play = [{ text = "no" }]
-        [[reply]]
-        when.answers = "size"
-        play = [{ text = "something else: {answer}" }]
+        [[answer]]
+        when.replies = "size"
+        play = [{ text = "something else: {reply}" }]
     "#;
     for (payload, expected) in [
         (json!({ "size": "XL" }), "very large: X"),
@@ -359,22 +359,22 @@ async fn a_reply_is_chosen_by_the_answer() {
     ] {
         let mut talk = Talk::with(script);
         talk.say("go").await;
-        assert_eq!(results_and_text(&talk.answer(std::slice::from_ref(&payload)).await).1, expected, "{payload}");
+        assert_eq!(results_and_text(&talk.reply(std::slice::from_ref(&payload)).await).1, expected, "{payload}");
     }
 }
 
 #[tokio::test]
 async fn a_named_question_whose_schema_has_approved_needs_a_clear_yes() {
     let script = r#"
-        [[reply]]
+        [[answer]]
         when.user = "go"
         play = [{ interrupts = [{ name = "deploy", schema = { properties = { approved = { type = "boolean" } } } }] }]
-        [[reply]]
-        when.answers = "deploy"
+        [[answer]]
+        when.replies = "deploy"
         when.approved = true
         play = [{ text = "deployed" }]
-        [[reply]]
-        when.answers = "deploy"
+        [[answer]]
+        when.replies = "deploy"
         play = [{ text = "not deployed" }]
     "#;
     for (payload, expected) in [
@@ -389,20 +389,20 @@ async fn a_named_question_whose_schema_has_approved_needs_a_clear_yes() {
     ] {
         let mut talk = Talk::with(script);
         talk.say("go").await;
-        assert_eq!(results_and_text(&talk.answer(std::slice::from_ref(&payload)).await).1, expected, "{payload}");
+        assert_eq!(results_and_text(&talk.reply(std::slice::from_ref(&payload)).await).1, expected, "{payload}");
     }
 }
 
 #[test]
-fn invalid_interrupts_and_answers_are_refused_with_their_position() {
+fn invalid_interrupts_and_replies_are_refused_with_their_position() {
     let asks = |play: &str| {
         format!(
-            "[[reply]]\nwhen.answers = '*'\nplay = [{{ result_of = '*', approved = '', declined = '' }}]\n[[reply]]\nplay = [{play}]"
+            "[[answer]]\nwhen.replies = '*'\nplay = [{{ result_of = '*', approved = '', declined = '' }}]\n[[answer]]\nplay = [{play}]"
         )
     };
-    let answers = |when: &str, play: &str| {
+    let replies = |when: &str, play: &str| {
         format!(
-            "[[reply]]\nplay = [{{ call = 'f' }}, {{ call = 'g' }}, {{ interrupts = [{{ call = 'f' }}, {{ name = 'n' }}] }}]\n[[reply]]\nwhen.answers = ['f', 'n']\nplay = [{{ result_of = 'f', approved = '', declined = '' }}]\n[[reply]] # here\n{when}\nplay = [{play}]"
+            "[[answer]]\nplay = [{{ call = 'f' }}, {{ call = 'g' }}, {{ interrupts = [{{ call = 'f' }}, {{ name = 'n' }}] }}]\n[[answer]]\nwhen.replies = ['f', 'n']\nplay = [{{ result_of = 'f', approved = '', declined = '' }}]\n[[answer]] # here\n{when}\nplay = [{play}]"
         )
     };
     let yes = "{ result_of = 'f', approved = 'y', declined = 'n' }";
@@ -418,27 +418,27 @@ fn invalid_interrupts_and_answers_are_refused_with_their_position() {
             "invalid value: integer `-1`",
         ),
         (asks("{ interrupts = [{ name = 'n', message = '{arg.x}' }] }"), "{ interrupts", "the placeholder {arg.x}"),
-        (asks("{ interrupts = [{ call = 'f' }] }"), "{ interrupts", "this reply has no call of \"f\" before this"),
+        (asks("{ interrupts = [{ call = 'f' }] }"), "{ interrupts", "this answer has no call of \"f\" before this"),
         (
             asks("{ call = 'f', result = 'r' }, { interrupts = [{ call = 'f' }] }"),
             "{ interrupts",
-            "this reply has no call",
+            "this answer has no call",
         ),
         (
             asks("{ call = 'f' }, { interrupts = [{ call = 'f' }, { call = 'f' }] }"),
             "{ interrupts",
-            "this reply has no call of \"f\" before this that waits",
+            "this answer has no call of \"f\" before this that waits",
         ),
         (asks("{ interrupts = [{ name = 'n' }] }, { text = 'a' }"), "{ interrupts", "`interrupts` end the run"),
         (asks("{ step = 's', play = [{ interrupts = [{ name = 'n' }] }] }"), "{ step", "`interrupts` end the run"),
         (asks("{ interrupts = [{ name = 'n' }], text = 'a' }"), "{ interrupts", "unknown field `interrupts`"),
         (asks("{ text = 'a', approved = 'b' }"), "{ text", "unknown field `approved`"),
-        (answers("when.answers = 'f'\nwhen.tool = 'f'", yes), "[[reply]] # here", "`tool` and `answers` are about"),
-        (answers("when.approved = true", ""), "[[reply]] # here", "`approved` and `answer` are about"),
-        (answers("when.answer.x = ''", ""), "[[reply]] # here", "`approved` and `answer` are about"),
-        (answers("when.answers = 'n'\nwhen.answer.x = '('", ""), "'('", "not a regular expression"),
+        (replies("when.replies = 'f'\nwhen.tool = 'f'", yes), "[[answer]] # here", "`tool` and `replies` are about"),
+        (replies("when.approved = true", ""), "[[answer]] # here", "`approved` and `reply` are about"),
+        (replies("when.reply.x = ''", ""), "[[answer]] # here", "`approved` and `reply` are about"),
+        (replies("when.replies = 'n'\nwhen.reply.x = '('", ""), "'('", "not a regular expression"),
         (
-            answers("when.answers = 'f'", "{ result_of = 'f', approved = '' }"),
+            replies("when.replies = 'f'", "{ result_of = 'f', approved = '' }"),
             "{ result_of = 'f', approved = '' }",
             "missing field `declined`",
         ),
@@ -458,12 +458,12 @@ fn a_script_declares_its_human_in_the_loop_capabilities() {
     };
     let all = json!({ "supported": true, "approvals": true, "interrupts": true, "approveWithEdits": true });
     assert_eq!(declared(DEMO), all);
-    let form = "[[reply]]\nplay = [{ interrupts = [{ name = 'n' }] }]\n[[reply]]\nwhen.answers = 'n'\nplay = []";
+    let form = "[[answer]]\nplay = [{ interrupts = [{ name = 'n' }] }]\n[[answer]]\nwhen.replies = 'n'\nplay = []";
     let some = json!({ "supported": true, "approvals": false, "interrupts": true, "approveWithEdits": false });
     assert_eq!(declared(form), some);
-    let call = "[[reply]]\nplay = [{ call = 'f' }, { interrupts = [{ call = 'f' }] }]\n[[reply]]\nwhen.answers = 'f'\nplay = [{ result_of = 'f', approved = '', declined = '' }]";
+    let call = "[[answer]]\nplay = [{ call = 'f' }, { interrupts = [{ call = 'f' }] }]\n[[answer]]\nwhen.replies = 'f'\nplay = [{ result_of = 'f', approved = '', declined = '' }]";
     let as_it_is = json!({ "supported": true, "approvals": true, "interrupts": true, "approveWithEdits": false });
     assert_eq!(declared(call), as_it_is);
     let none = json!({ "supported": false, "approvals": false, "interrupts": false, "approveWithEdits": false });
-    assert_eq!(declared("[[reply]]\nplay = []"), none);
+    assert_eq!(declared("[[answer]]\nplay = []"), none);
 }

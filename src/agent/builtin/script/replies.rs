@@ -1,6 +1,6 @@
-//! The answers of a run: its `resume` entries, matched with the questions of the script.
+//! The replies of a run: its `resume` entries, matched with the questions of the script.
 //!
-//! A server with stored threads passes on only entries that answer open interrupts. A stateless server passes on every
+//! A server with stored threads passes on only entries that reply to open interrupts. A stateless server passes on every
 //! entry, so an entry for an interrupt that the script does not raise is ignored, and contradictory entries are unclear.
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use crate::protocol::{
 };
 
 #[derive(Debug, Clone)]
-pub(super) struct Answer {
+pub(super) struct Reply {
     /// The question's name; for a question about a call, the tool.
     pub(super) name: String,
     pub(super) approved: bool,
@@ -29,12 +29,12 @@ pub(super) struct Answer {
 #[derive(Debug, Clone)]
 pub(super) struct AnsweredCall {
     pub(super) id: ToolCallId,
-    /// True if the call has a result, because the same answer was sent before.
+    /// True if the call has a result, because the same reply was sent before.
     pub(super) has_result: bool,
 }
 
-/// Returns the answers about calls in the order of the calls, then the others.
-pub(super) fn answers(input: &RunAgentInput, questions: &Questions) -> Vec<Answer> {
+/// Returns the replies about calls in the order of the calls, then the others.
+pub(super) fn replies(input: &RunAgentInput, questions: &Questions) -> Vec<Reply> {
     if input.resume.is_empty() {
         return Vec::new();
     }
@@ -48,7 +48,7 @@ pub(super) fn answers(input: &RunAgentInput, questions: &Questions) -> Vec<Answe
     }
     let contradictory = contradictory_replies(&input.resume);
     let mut seen = HashSet::new();
-    let mut answers: Vec<(usize, Answer)> = Vec::new();
+    let mut replies: Vec<(usize, Reply)> = Vec::new();
     for entry in input.resume.iter().filter(|entry| seen.insert(&entry.interrupt_id)) {
         let subject = entry.interrupt_id.strip_prefix(ID_PREFIX);
         let call = subject.and_then(|id| calls.get_full(id)).map(|(position, _, call)| (position, *call));
@@ -58,29 +58,28 @@ pub(super) fn answers(input: &RunAgentInput, questions: &Questions) -> Vec<Answe
         };
         let question = name.and_then(|name| Some((name, *questions.get(name)?)));
         let Some((name, kind)) = question.filter(|(_, kind)| kind.is_call() == call.is_some()) else {
-            tracing::warn!(interrupt = ?entry.interrupt_id, "ignored the answer to an interrupt that the script never raises");
+            tracing::warn!(interrupt = ?entry.interrupt_id, "ignored the reply to an interrupt that the script never raises");
             continue;
         };
         let decision = match contradictory.contains(&entry.interrupt_id) {
             true => ApprovalDecision::Unclear,
             false => decide(entry, kind),
         };
-        let mut answer = Answer::new(name, entry, decision, call.map(|(_, call)| &*call.function.arguments));
-        answer.call =
-            call.map(|(_, call)| AnsweredCall { id: call.id.clone(), has_result: results.contains(&call.id) });
-        answers.push((call.map_or(usize::MAX, |(position, _)| position), answer));
+        let mut reply = Reply::new(name, entry, decision, call.map(|(_, call)| &*call.function.arguments));
+        reply.call = call.map(|(_, call)| AnsweredCall { id: call.id.clone(), has_result: results.contains(&call.id) });
+        replies.push((call.map_or(usize::MAX, |(position, _)| position), reply));
     }
-    answers.sort_by_key(|(position, _)| *position);
-    answers.into_iter().map(|(_, answer)| answer).collect()
+    replies.sort_by_key(|(position, _)| *position);
+    replies.into_iter().map(|(_, reply)| reply).collect()
 }
 
-impl Answer {
+impl Reply {
     fn new(name: &str, entry: &ResumeEntry, decision: ApprovalDecision, proposed: Option<&str>) -> Self {
         let mut values = Values::new();
         if let (ResumeStatus::Resolved, Some(payload)) = (entry.status, &entry.payload) {
-            values.insert("answer".to_owned(), plain(payload));
+            values.insert("reply".to_owned(), plain(payload));
             if let Value::Object(members) = payload {
-                add_members("answer", members, &mut values);
+                add_members("reply", members, &mut values);
             }
         }
         let approved = decision.is_approved();
