@@ -1,19 +1,32 @@
-//! The decoders of the providers' answers, for the fuzz targets. Nothing else may use this.
+//! The decoders of the providers' answers and the bodies of requests, for the fuzz targets and for tests of properties.
+//! Nothing else may use this.
+
+use std::sync::Arc;
 
 use futures::StreamExt as _;
 use reqwest::{Response, Url};
+use serde_json::Value;
 
 use super::{
-    KnownModels, ModelEvent, ProfileOptions,
+    Connection, KnownModels, ModelEvent, ModelOptions, ModelRequest, ProfileOptions, history,
+    known_models::{MessagesServer, Profile},
     providers::{
-        anthropic::decoder::{MessageDecoder, PausedContent},
-        chat::decoder::ChatDecoder,
-        gemini::decoder::GeminiDecoder,
-        responses::decoder::ResponsesDecoder,
+        anthropic::{
+            self,
+            decoder::{MessageDecoder, PausedContent},
+        },
+        chat::{self, decoder::ChatDecoder},
+        gemini::{self, decoder::GeminiDecoder},
+        portable_tools::PortableTools,
+        responses::{self, decoder::ResponsesDecoder},
     },
     transport::{AnswerEvents, DecodeStep, Decoder},
 };
-use crate::upstream::events::{StreamLimits, provider_events};
+use crate::{
+    protocol::Message,
+    tools::ToolSpec,
+    upstream::events::{StreamLimits, provider_events},
+};
 
 /// An API with a decoder of its own.
 #[derive(Debug, Clone, Copy)]
@@ -52,15 +65,37 @@ pub async fn answer(api: Api, response: Response, limits: StreamLimits) -> Vec<R
     output.events.into_iter().map(Ok).chain(failure.map(Err)).collect()
 }
 
-#[expect(clippy::expect_used, reason = "the callers are fuzz targets, with names of profiles that they choose")]
+/// Returns the body of a request with a conversation.
+pub fn request(api: Api, model: &str, messages: &[Message], tools: &[ToolSpec]) -> Value {
+    let options = ModelOptions::new(model, Connection::default());
+    let limits = options.known_models.tool_limits();
+    let limits = match api {
+        Api::Chat(_) | Api::Responses => &limits.openai,
+        Api::Anthropic(_) => &limits.anthropic,
+        Api::Gemini => &limits.gemini,
+    };
+    let mut request = ModelRequest { turns: history::turns(messages), tools: tools.into(), ..ModelRequest::default() };
+    PortableTools::new(limits.clone()).prepare(&mut request);
+    let sent = match api {
+        Api::Chat(name) => chat::request::body(&options, &profile(name), &request),
+        Api::Responses => responses::request::body(&options, &request),
+        Api::Anthropic(is_official) => {
+            anthropic::request::body(&options, &request, &MessagesServer::default(), is_official).sent
+        }
+        Api::Gemini => gemini::request::body(&options, &request),
+    };
+    sent.json
+}
+
+#[expect(clippy::expect_used, reason = "the callers are tests, with names of profiles that they choose")]
+fn profile(name: &str) -> Arc<Profile> {
+    let url = Url::parse("http://localhost").expect("a URL");
+    KnownModels::default().profile(Some(&ProfileOptions::named(name)), &url).expect("a known profile")
+}
+
 fn decoder(api: Api) -> Box<dyn Decoder> {
     match api {
-        Api::Chat(profile) => {
-            let url = Url::parse("http://localhost").expect("a URL");
-            let profile =
-                KnownModels::default().profile(Some(&ProfileOptions::named(profile)), &url).expect("a known profile");
-            Box::new(ChatDecoder::new("m", &profile, false))
-        }
+        Api::Chat(name) => Box::new(ChatDecoder::new("m", &profile(name), false, Arc::default())),
         Api::Responses => Box::new(ResponsesDecoder::new("m")),
         Api::Anthropic(true) => Box::new(MessageDecoder::new("m").recording(PausedContent::default())),
         Api::Anthropic(false) => Box::new(MessageDecoder::new("m")),

@@ -2,6 +2,7 @@
 
 mod misbehaving;
 pub(crate) mod models;
+mod parameters;
 pub(crate) mod providers;
 mod replay;
 

@@ -104,10 +104,15 @@ impl Answer {
         Self::stream(responses.iter().map(|response| format!("data: {response}\r\n\r\n")))
     }
 
-    /// Returns a refusal in the form that all providers have.
+    /// Returns a refusal in the form that all providers have, or in its own form if it is an object. Its `param` is none of
+    /// a request: otherwise the client would ask again without the parameter, and hide the refusal.
     fn refused(message: &str) -> Self {
-        let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
-        Self::new(400, [error.to_string()]).header("content-type", "application/json")
+        let error = json!({"type": "invalid_request_error", "message": message, "param": "request"});
+        let body = match message.starts_with('{') {
+            true => message.to_owned(),
+            false => json!({"type": "error", "error": error}).to_string(),
+        };
+        Self::new(400, [body]).header("content-type", "application/json")
     }
 
     pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {

@@ -43,6 +43,16 @@ fn name(value: &Value, what: &str) -> Checked {
     require(is_taken, || format!("Invalid '{what}': string does not match pattern '^[a-zA-Z0-9_-]{{1,64}}$': {name:?}"))
 }
 
+/// Ids of calls. Anthropic: <https://github.com/tailcallhq/forgecode/issues/1142>; chat completions take 40 characters.
+fn call_id(value: &Value, chars: usize) -> Result<String, String> {
+    let id = text(value, "id")?;
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    require((1..=chars).contains(&id.len()) && id.chars().all(is_letter), || {
+        format!("tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$': {id:?}")
+    })?;
+    Ok(id.to_owned())
+}
+
 /// The keywords of a tool's schema that all four refuse.
 fn schema(value: &Value, what: &str, refused_at_top: &[&str]) -> Checked {
     let top = value.as_object().ok_or_else(|| format!("{what}: expected an object, but got {value}"))?;
@@ -132,7 +142,7 @@ fn chat(body: &Value) -> Checked {
                 let is_object = serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object());
                 // vLLM and others parse them.
                 require(is_object, || format!("arguments: {arguments} is not a JSON object"))?;
-                open.push(text(&call["id"], "id")?.to_owned());
+                open.push(call_id(&call["id"], 40)?);
             }
         }
     }
@@ -150,6 +160,7 @@ fn responses(body: &Value) -> Checked {
         match item["type"].as_str().unwrap_or_default() {
             "function_call" => {
                 name(&item["name"], "input.name")?;
+                call_id(&item["call_id"], 64)?;
                 let arguments = text(&item["arguments"], "arguments")?;
                 let is_object = serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object());
                 require(is_object, || format!("arguments: {arguments} is not a JSON object"))?;
@@ -198,7 +209,7 @@ fn messages(body: &Value) -> Checked {
                     require(block["input"].is_object(), || {
                         "tool_use.input: Input should be a valid dictionary".to_owned()
                     })?;
-                    open.push(text(&block["id"], "id")?.to_owned());
+                    open.push(call_id(&block["id"], 64)?);
                 }
                 "text" => {
                     let words = text(&block["text"], "text")?;

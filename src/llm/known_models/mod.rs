@@ -2,6 +2,7 @@
 //!
 //! The types of the data are in this folder. What follows from them for a request is decided by the providers.
 
+mod messages_server;
 mod rule_table;
 mod server_profile;
 mod tool_limits;
@@ -21,14 +22,16 @@ pub(in crate::llm) use self::server_profile::{
     Documents, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember, TokenLimit,
     ToolChoiceForm,
 };
-use self::{
-    rule_table::RuleTable,
-    tool_limits::{ProviderToolLimits, ToolTables},
-};
 pub(in crate::llm) use self::{
-    server_profile::{Profile, RequiredReasoning},
+    messages_server::MessagesServer,
+    server_profile::{Profile, RequiredReasoning, ThoughtBrackets, WrittenForm, WrittenSyntax},
     tool_limits::ToolLimits,
     vendor_rules::{ClaudeRules, GeminiRules, OpenAiRules, Sampling, ThinkingControl, ThinkingOff, ThinkingTypes},
+};
+use self::{
+    messages_server::MessagesServers,
+    rule_table::RuleTable,
+    tool_limits::{ProviderToolLimits, ToolTables},
 };
 use super::transport::{SetupError, is_of_domain};
 use crate::protocol::JsonObject;
@@ -72,6 +75,9 @@ struct KnownTables {
     gemini: RuleTable,
     windows: IndexMap<String, KnownWindow>,
     servers: IndexMap<String, JsonObject>,
+    messages_servers: MessagesServers,
+    thoughts: Vec<ThoughtBrackets>,
+    written_calls: Vec<WrittenForm>,
     tools: ToolTables,
 }
 
@@ -134,6 +140,13 @@ impl KnownModels {
 
     pub(in crate::llm) fn tool_limits(&self) -> &ProviderToolLimits {
         &self.0.tool_limits
+    }
+
+    /// Returns the ways of the server with the Messages API at `url`.
+    pub(in crate::llm) fn messages_server(&self, url: &Url) -> MessagesServer {
+        let mut latest = self.0.tables.messages_servers.iter().rev();
+        let found = latest.find(|(_, server)| server.domains.iter().any(|domain| is_of_domain(url, domain)));
+        found.map(|(name, server)| MessagesServer { name: name.clone(), ..server.clone() }).unwrap_or_default()
     }
 
     /// Returns the profile of a configuration, for a server at `url`.
@@ -207,6 +220,9 @@ impl KnownTables {
         for (name, members) in user.servers {
             self.servers.entry(name).or_default().extend(members);
         }
+        self.thoughts.extend(user.thoughts);
+        self.written_calls.extend(user.written_calls);
+        self.messages_servers.extend(user.messages_servers);
         self.tools.extend(user.tools);
         self
     }
@@ -216,7 +232,13 @@ impl Known {
     /// Fails if a member of a server, or of the limits of tools, is unknown.
     fn new(tables: KnownTables) -> Result<Self, String> {
         let servers = &tables.servers;
-        let profiles = servers.keys().map(|name| Ok((name.clone(), Arc::new(Profile::read(name, servers)?))));
+        let profiles = servers.keys().map(|name| {
+            let mut profile = Profile::read(name, servers)?;
+            let thoughts = tables.thoughts.iter().filter(|it| it.everywhere || !profile.parses_output);
+            profile.thoughts = thoughts.cloned().collect();
+            profile.written_calls = tables.written_calls.iter().filter(|_| !profile.parses_output).cloned().collect();
+            Ok((name.clone(), Arc::new(profile)))
+        });
         let profiles = profiles.collect::<Result<_, String>>()?;
         let tool_limits = tables.tools.read()?;
         Ok(Self { tables, profiles, tool_limits })

@@ -1,6 +1,6 @@
 //! The differences between servers with chat completions. A configuration can replace most members of a [`Profile`].
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de};
@@ -175,6 +175,14 @@ macro_rules! replaceable_members {
             models_with_stop: Option<Vec<String>>,
             /// The options that the server lacks, in addition to those that follow from other members.
             lacking: Vec<String>,
+            /// `true` if the server itself reads the thoughts and the calls that its models write as text.
+            pub(super) parses_output: bool,
+            /// The brackets around thoughts that may come in a text.
+            #[serde(skip)]
+            pub(in crate::llm) thoughts: Arc<[ThoughtBrackets]>,
+            /// The forms of calls that may come in a text.
+            #[serde(skip)]
+            pub(in crate::llm) written_calls: Arc<[WrittenForm]>,
         }
 
         impl Profile {
@@ -226,6 +234,42 @@ replaceable_members! {
     pub(in crate::llm) documents: Documents,
     /// The tags around reasoning at the beginning of a text.
     pub(in crate::llm) think_tags: ThinkTags,
+}
+
+/// Brackets around thoughts at the beginning of a text.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::llm) struct ThoughtBrackets {
+    pub(in crate::llm) opening: String,
+    pub(in crate::llm) closing: String,
+    /// What may stand between the closing bracket and the answer, or another thought.
+    #[serde(default)]
+    pub(in crate::llm) then: Vec<String>,
+    /// `true` if they are read from all servers.
+    #[serde(default)]
+    pub(super) everywhere: bool,
+}
+
+/// A form in which models write calls as text.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::llm) struct WrittenForm {
+    pub(in crate::llm) opening: String,
+    #[serde(default)]
+    pub(in crate::llm) closing: String,
+    pub(in crate::llm) syntax: WrittenSyntax,
+}
+
+/// The syntax of calls that are written as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::llm) enum WrittenSyntax {
+    /// Objects with a name and arguments, lists of them, or names before an object of arguments.
+    Json,
+    /// Tags with the names and the arguments.
+    Invoke,
+    /// Calls of functions.
+    Python,
 }
 
 /// The efforts of requests that switch thinking on and off, for servers with [`ThinkingMember::ReasoningEffort`].

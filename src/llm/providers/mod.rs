@@ -6,7 +6,7 @@ pub(super) mod chat;
 pub(super) mod gemini;
 pub(super) mod openai;
 mod openai_effort;
-mod portable_tools;
+pub(super) mod portable_tools;
 pub(super) mod responses;
 mod strict_schema;
 mod tool_schema;

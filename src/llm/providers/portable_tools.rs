@@ -25,7 +25,7 @@ const HASH_CHARS: usize = 9;
 
 /// Brings the tools of requests into the form of one provider.
 #[derive(Debug)]
-pub(super) struct PortableTools {
+pub(in crate::llm) struct PortableTools {
     limits: Arc<ToolLimits>,
     /// The tools that were left out. Each is warned about once.
     warned: Mutex<HashSet<String>>,
@@ -33,20 +33,20 @@ pub(super) struct PortableTools {
 
 /// The names that a request has in the place of others.
 #[derive(Debug, Default)]
-pub(super) struct SentNames {
+pub(in crate::llm) struct SentNames {
     /// By the original name.
     sent: HashMap<String, String>,
     taken: HashSet<String>,
 }
 
 impl PortableTools {
-    pub(super) fn new(limits: Arc<ToolLimits>) -> Self {
+    pub(in crate::llm) fn new(limits: Arc<ToolLimits>) -> Self {
         Self { limits, warned: Mutex::default() }
     }
 
     /// Changes the tools, the choice and the calls of a request, and leaves tools out that have no form that the provider
     /// takes.
-    pub(super) fn prepare(&self, request: &mut ModelRequest) -> SentNames {
+    pub(in crate::llm) fn prepare(&self, request: &mut ModelRequest) -> SentNames {
         let taken = request.tools.iter().map(|tool| &tool.name).filter(|name| self.limits.takes_name(name));
         let mut names = SentNames { taken: taken.cloned().collect(), sent: HashMap::new() };
         if !request.tools.iter().all(|tool| self.is_portable(tool)) {

@@ -208,6 +208,11 @@ impl AnswerEvents {
         Ok(())
     }
 
+    /// Takes back bytes that are held no longer.
+    pub(in crate::llm) fn release(&mut self, bytes: usize) {
+        self.held = self.held.saturating_sub(bytes);
+    }
+
     pub(in crate::llm) fn delta(&mut self, index: usize, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {

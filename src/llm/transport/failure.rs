@@ -48,6 +48,8 @@ pub(super) struct AttemptError {
     pub(super) retry: Retry,
     /// Set if the failure is an end that other providers report as the reason of a stop.
     pub(super) stop: Option<StopReason>,
+    /// What the provider said, if it refused the request itself.
+    pub(super) refusal: Option<String>,
 }
 
 impl AttemptError {
@@ -142,7 +144,8 @@ impl ProviderErrors {
             _ => {
                 let message =
                     format!("The model provider refused the request ({number}){}", self.quote(&body_message.text));
-                self.error(RunErrorCode::ModelRejected, message, Retry::Never, &detail)
+                let refusal = Some(String::from_utf8_lossy(body).into_owned());
+                AttemptError { refusal, ..self.error(RunErrorCode::ModelRejected, message, Retry::Never, &detail) }
             }
         }
     }
@@ -194,7 +197,10 @@ impl ProviderErrors {
             }
             _ => {
                 let message = format!("The model provider failed while it answered{}", self.quote(&said));
-                self.error(RunErrorCode::ModelFailed, message, Retry::Never, &detail)
+                AttemptError {
+                    refusal: Some(said),
+                    ..self.error(RunErrorCode::ModelFailed, message, Retry::Never, &detail)
+                }
             }
         }
     }
@@ -238,7 +244,7 @@ impl ProviderErrors {
     fn error(&self, code: RunErrorCode, message: impl Into<String>, retry: Retry, detail: &str) -> AttemptError {
         let detail = shorten(&self.scrubber.scrub(detail), MAX_DETAIL_CHARS);
         let detail = format!("{}: {detail}", self.name);
-        AttemptError { error: ModelError::new(code.as_str(), message.into()), detail, retry, stop: None }
+        AttemptError { error: ModelError::new(code.as_str(), message.into()), detail, retry, stop: None, refusal: None }
     }
 
     /// Secrets are removed before the message is cut, because a cut key is not recognised.

@@ -8,6 +8,7 @@ mod exchange;
 mod failure;
 pub(in crate::llm) mod json;
 mod refusal_texts;
+mod refused_parameters;
 mod replay;
 mod retry;
 mod scrub;
@@ -41,6 +42,7 @@ use self::{
     connection::KeyPlace,
     exchange::RecordedExchange,
     failure::{AttemptError, ProviderErrors},
+    refused_parameters::RefusedParameters,
     retry::Retry,
 };
 use crate::{
@@ -85,6 +87,7 @@ pub(in crate::llm) struct Transport {
     /// `None` if the headers have the key.
     key: Option<ChangingKey>,
     errors: ProviderErrors,
+    refused: RefusedParameters,
     idle_timeout: Duration,
     max_retries: u32,
     max_event_bytes: usize,
@@ -117,6 +120,7 @@ impl Transport {
             url,
             headers,
             key: ChangingKey::new(connection, places),
+            refused: RefusedParameters::default(),
             idle_timeout: connection.idle_timeout,
             max_retries: connection.max_retries,
             max_event_bytes: connection.max_event_bytes.unwrap_or(decode::MAX_HELD_BYTES),
@@ -148,6 +152,7 @@ impl Transport {
             for attachment in skipped {
                 yield Ok(ModelEvent::Skipped(attachment));
             }
+            let mut body = transport.refused.without_known(body);
             let mut retries = 0;
             loop {
                 let mut output = AnswerEvents::starting_with(first_block);
@@ -188,6 +193,11 @@ impl Transport {
                         yield Ok(event);
                     }
                     return;
+                }
+                let refusal = failure.refusal.as_deref().filter(|_| !output.has_answer);
+                if let Some(changed) = refusal.and_then(|refusal| transport.refused.after(refusal, &body)) {
+                    body = changed;
+                    continue;
                 }
                 let wait = match failure.retry {
                     _ if output.has_answer || retries >= transport.max_retries => None,

@@ -5,6 +5,7 @@ mod anthropic;
 mod broken;
 mod chat;
 mod gemini;
+mod histories;
 mod leaving;
 pub mod published;
 mod responses;

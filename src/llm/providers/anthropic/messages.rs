@@ -12,6 +12,7 @@ use super::{
 };
 use crate::llm::{
     Block, ModelReasoning, SkippedAttachment, Turn,
+    known_models::MessagesServer,
     providers::attachments::Attachments,
     providers::wire::{
         ANTHROPIC, EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, arguments, call_id, marked_instructions,
@@ -35,7 +36,7 @@ pub(super) struct CurrentPlace {
 }
 
 #[derive(Debug)]
-pub(super) struct ClaudeMessages {
+pub(super) struct ClaudeMessages<'r> {
     list: Vec<RoleMessage>,
     /// `true` if a message contains a file at the provider.
     pub(super) has_files: bool,
@@ -44,10 +45,11 @@ pub(super) struct ClaudeMessages {
     user_turn: Option<(usize, usize)>,
     server_calls: ServerCalls,
     sends_thinking: bool,
+    server: &'r MessagesServer,
 }
 
-impl ClaudeMessages {
-    pub(super) fn new(turns: &[Turn], sends_thinking: bool) -> Self {
+impl<'r> ClaudeMessages<'r> {
+    pub(super) fn new(turns: &[Turn], server: &'r MessagesServer, sends_thinking: bool) -> Self {
         let mut messages = Self {
             list: Vec::new(),
             has_files: false,
@@ -55,6 +57,7 @@ impl ClaudeMessages {
             user_turn: None,
             server_calls: ServerCalls::of(turns),
             sends_thinking,
+            server,
         };
         for (at, turn) in turns.iter().enumerate() {
             messages.attachments.enter(at);
@@ -154,23 +157,33 @@ impl ClaudeMessages {
                 "input": arguments(&call.function.arguments),
             })),
         });
-        let blocks: Vec<_> = blocks.collect();
-        // The API refuses a message of thinking alone.
-        let is_thinking = |block: &Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
-        if blocks.iter().all(is_thinking) { Vec::new() } else { blocks }
+        let mut blocks: Vec<_> = blocks.collect();
+        // The API refuses a message that ends with thinking.
+        let is_thinking = |block: &mut Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
+        while blocks.pop_if(is_thinking).is_some() {}
+        blocks
     }
 
     fn reasoning(&self, block: &ModelReasoning) -> Option<Value> {
-        match own_artefact(block).and_then(server_blocks::from_artefact) {
+        match own_artefact(block, self.server).and_then(server_blocks::from_artefact) {
             Some(block) => self.server_calls.is_complete(&block).then_some(block),
-            None => thinking_block(block).filter(|_| self.sends_thinking),
+            None => thinking_block(block, self.server).filter(|_| self.sends_thinking),
         }
     }
 }
 
-/// Returns the thinking block that the API sent. It refuses reasoning without a signature of its own.
-pub(super) fn thinking_block(block: &ModelReasoning) -> Option<Value> {
-    let artefact = own_artefact(block).filter(|artefact| server_blocks::from_artefact(artefact).is_none())?;
+/// Returns the name that marks the reasoning of the server's models.
+pub(super) fn vendor(server: &MessagesServer) -> &str {
+    if server.name.is_empty() { ANTHROPIC } else { &server.name }
+}
+
+/// Returns the thinking block that the API sent. It refuses reasoning without a signature of its own, unless the server has
+/// none.
+pub(super) fn thinking_block(block: &ModelReasoning, server: &MessagesServer) -> Option<Value> {
+    if server.unsigned_thinking && block.artefact.is_none() && block.provider.is_none() && !block.text.is_empty() {
+        return Some(json!({"type": "thinking", "thinking": block.text}));
+    }
+    let artefact = own_artefact(block, server).filter(|artefact| server_blocks::from_artefact(artefact).is_none())?;
     Some(if block.redacted {
         json!({"type": "redacted_thinking", "data": artefact})
     } else {
@@ -178,7 +191,13 @@ pub(super) fn thinking_block(block: &ModelReasoning) -> Option<Value> {
     })
 }
 
-fn own_artefact(block: &ModelReasoning) -> Option<&str> {
-    let is_own = block.provider.as_deref().is_none_or(|provider| provider == ANTHROPIC);
-    block.artefact.as_deref().filter(|artefact| is_own && !artefact.is_empty())
+/// An artefact of no known provider is taken for an own one if it has the form of these.
+fn own_artefact<'b>(block: &'b ModelReasoning, server: &MessagesServer) -> Option<&'b str> {
+    let artefact = block.artefact.as_deref().filter(|artefact| !artefact.is_empty())?;
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_');
+    let is_own = match block.provider.as_deref() {
+        Some(provider) => provider == vendor(server),
+        None => artefact.chars().all(is_base64) || server_blocks::from_artefact(artefact).is_some(),
+    };
+    is_own.then_some(artefact)
 }

@@ -10,7 +10,7 @@ pub(in crate::llm) mod decoder;
 mod messages;
 mod paused;
 mod raw_block;
-mod request;
+pub(in crate::llm) mod request;
 mod schema;
 mod server_blocks;
 mod thinking;
@@ -24,7 +24,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use self::{decoder::MessageDecoder, request::ClaudeRequestBody};
 use crate::llm::{
     Connection, Model, ModelOptions, ModelRequest, ModelStream,
-    providers::{portable_tools::PortableTools, wire::ANTHROPIC},
+    known_models::MessagesServer,
+    providers::portable_tools::PortableTools,
     transport::{SetupError, Transport, is_of_domain},
 };
 
@@ -40,6 +41,7 @@ pub struct Anthropic {
     options: ModelOptions,
     /// Beta features that the connection's headers enable.
     betas: Vec<String>,
+    server: MessagesServer,
     /// `true` at Anthropic, and at a server whose headers name the beta feature for bound thinking. Others may lack the
     /// newest features.
     is_official: bool,
@@ -78,7 +80,8 @@ impl Anthropic {
         let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
         let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);
         let tools = PortableTools::new(options.known_models.tool_limits().anthropic.clone());
-        Ok(Self { options, betas, is_official, tools, transport })
+        let server = options.known_models.messages_server(transport.url());
+        Ok(Self { options, betas, server, is_official, tools, transport })
     }
 
     /// Returns the header for the beta features that a request needs besides the configured ones.
@@ -96,7 +99,7 @@ impl Anthropic {
 
 impl Model for Anthropic {
     fn provider(&self) -> &str {
-        ANTHROPIC
+        messages::vendor(&self.server)
     }
 
     fn name(&self) -> &str {
@@ -106,7 +109,7 @@ impl Model for Anthropic {
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
         let names = self.tools.prepare(&mut request);
         let ClaudeRequestBody { mut sent, betas, has_server_tools } =
-            request::body(&self.options, &request, self.is_official);
+            request::body(&self.options, &request, &self.server, self.is_official);
         sent.headers = self.beta_header(&betas);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
         names.restore(if has_server_tools {

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     llm::{
         Block, ModelOptions, ModelRequest, ToolChoice, Turn,
-        known_models::ClaudeRules,
+        known_models::{ClaudeRules, MessagesServer},
         providers::wire::{SetMember as _, calls, forced_call_in_words, leading_instructions, schema, schema_in_words},
         transport::ProviderRequest,
     },
@@ -23,8 +23,8 @@ const FILES_BETA: &str = "files-api-2025-04-14";
 pub(super) const BINDING_BETA: &str = "thinking-binding-controls-2026-08-01";
 
 #[derive(Debug)]
-pub(super) struct ClaudeRequestBody {
-    pub(super) sent: ProviderRequest,
+pub(in crate::llm) struct ClaudeRequestBody {
+    pub(in crate::llm) sent: ProviderRequest,
     /// The beta features that the request needs.
     pub(super) betas: Vec<&'static str>,
     /// `true` if the request offers tools that run at the provider.
@@ -32,13 +32,20 @@ pub(super) struct ClaudeRequestBody {
 }
 
 /// `is_official` is `true` if the server has the newest features of Anthropic's own one, such as [`BINDING_BETA`].
-pub(super) fn body(options: &ModelOptions, request: &ModelRequest, is_official: bool) -> ClaudeRequestBody {
+pub(in crate::llm) fn body(
+    options: &ModelOptions,
+    request: &ModelRequest,
+    server: &MessagesServer,
+    is_official: bool,
+) -> ClaudeRequestBody {
     let model = request.model.as_ref().unwrap_or(&options.model);
     let rules = options.known_models.anthropic(model);
     let rules = rules.as_ref();
     let choice = CallChoice::new(options, request, rules);
-    let conditions =
-        Conditions { switch: request.thinking, refuses_budget: choice.is_forced || lacks_thinking(&request.turns) };
+    let conditions = Conditions {
+        switch: request.thinking,
+        refuses_budget: choice.is_forced || lacks_thinking(&request.turns, server),
+    };
     let plan = ThinkingPlan::new(options, rules, conditions);
     let mut limits = GrammarLimits::default();
     let format = request.response_schema.as_deref();
@@ -54,7 +61,8 @@ pub(super) fn body(options: &ModelOptions, request: &ModelRequest, is_official: 
     if let Some(stable) = system.last_mut().or(tools.last_mut()) {
         stable["cache_control"] = json!({"type": "ephemeral"});
     }
-    let messages = messages(turns, request, rules, &plan, &choice, is_official);
+    let sends = SentThinking { server, is_official };
+    let messages = messages(turns, request, rules, &plan, &choice, sends);
     let mut betas: Vec<_> = messages.has_files.then_some(FILES_BETA).into_iter().collect();
     let (messages, skipped) = messages.into_json();
 
@@ -96,20 +104,26 @@ pub(super) fn body(options: &ModelOptions, request: &ModelRequest, is_official: 
     ClaudeRequestBody { sent, betas, has_server_tools }
 }
 
+/// What the thinking that is sent depends on, beside the model.
+struct SentThinking<'r> {
+    server: &'r MessagesServer,
+    is_official: bool,
+}
+
 /// Returns the conversation, with the context, the state and a call that is asked for in words behind the marks for the
 /// cache.
-fn messages(
+fn messages<'r>(
     turns: &[Turn],
     request: &ModelRequest,
     rules: Option<&ClaudeRules>,
     plan: &ThinkingPlan,
     choice: &CallChoice,
-    is_official: bool,
-) -> ClaudeMessages {
+    SentThinking { server, is_official }: SentThinking<'r>,
+) -> ClaudeMessages<'r> {
     let current = request.current.iter().map(String::as_str).chain(choice.instruction.as_deref());
     let current: Vec<_> = current.filter(|text| !text.trim().is_empty()).collect();
     let binds = binds_thinking(rules);
-    let mut messages = ClaudeMessages::new(turns, sends_thinking(plan, binds, is_official, current.is_empty()));
+    let mut messages = ClaudeMessages::new(turns, server, sends_thinking(plan, binds, is_official, current.is_empty()));
     messages.mark_for_cache();
     if !current.is_empty() {
         let as_system = is_official && rules.is_some_and(|rules| rules.system_messages);
@@ -146,7 +160,7 @@ pub(super) fn has_server_tools(members: &JsonObject) -> bool {
 
 /// With a budget, the API does not think about a request whose calls since the last user's message have no thinking
 /// before them. One block of thinking is enough, because many models do not think again after their first calls.
-fn lacks_thinking(turns: &[Turn]) -> bool {
+fn lacks_thinking(turns: &[Turn], server: &MessagesServer) -> bool {
     let since = turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).map_or(0, |at| at + 1);
     let mut own_turns = turns[since..].iter().filter_map(|turn| match turn {
         Turn::Assistant(blocks) => Some(blocks),
@@ -154,7 +168,7 @@ fn lacks_thinking(turns: &[Turn]) -> bool {
     });
     let begins_with_thinking = |blocks: &Vec<Block>| {
         let first = blocks.iter().find_map(|block| match block {
-            Block::Reasoning(block) => thinking_block(block).map(|_| true),
+            Block::Reasoning(block) => thinking_block(block, server).map(|_| true),
             Block::Text(_) | Block::Call(_) => Some(false),
         });
         first == Some(true)

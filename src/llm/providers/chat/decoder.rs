@@ -1,12 +1,15 @@
 //! Decodes the stream of chat completions, in all variants that servers write.
 
-use serde_json::Value;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use super::{
     calls::ChatCalls,
     reasoning::{self, ReasoningDetails},
     tags::{AnswerPiece, PieceKind, TagReader},
     text_chunk::text_alone,
+    written_calls::{WrittenCallReader, WrittenEnd},
 };
 use crate::{
     llm::{
@@ -19,7 +22,11 @@ use crate::{
         },
     },
     protocol::TokenUsage,
+    tools::ToolSpec,
 };
+
+/// The number of the first call that was written as text. Servers number theirs from 0.
+const FIRST_WRITTEN: u64 = 1 << 32;
 
 #[derive(Default)]
 pub(in crate::llm) struct ChatDecoder {
@@ -27,9 +34,12 @@ pub(in crate::llm) struct ChatDecoder {
     /// Opening one kind ends the other, so that they keep their order.
     open: Option<(usize, PieceKind)>,
     tags: TagReader,
+    written: WrittenCallReader,
     /// The details of the open block of reasoning, if they return to the model.
     details: Option<ReasoningDetails>,
     calls: ChatCalls,
+    /// The number of calls that were written as text.
+    written_calls: u64,
     /// The type of a call that is not a function's.
     unknown_tool: Option<String>,
     has_text: bool,
@@ -41,14 +51,20 @@ pub(in crate::llm) struct ChatDecoder {
 
 impl ChatDecoder {
     /// `is_thinking_off` if the request turned thinking off: then no text begins with reasoning.
-    pub(in crate::llm) fn new(model: &str, profile: &Profile, is_thinking_off: bool) -> Self {
+    pub(in crate::llm) fn new(model: &str, profile: &Profile, is_thinking_off: bool, tools: Arc<[ToolSpec]>) -> Self {
         let tags = match profile.think_tags {
             ThinkTags::Closing if is_thinking_off => ThinkTags::Paired,
             tags => tags,
         };
         let returns_details = profile.reasoning_member == ReasoningMember::ReasoningDetails;
         let details = returns_details.then(ReasoningDetails::default);
-        Self { model: model.to_owned(), tags: TagReader::new(tags), details, ..Self::default() }
+        Self {
+            model: model.to_owned(),
+            tags: TagReader::new(tags, profile.thoughts.clone()),
+            written: WrittenCallReader::new(profile.written_calls.clone(), tools),
+            details,
+            ..Self::default()
+        }
     }
 
     fn choice(&mut self, choice: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
@@ -157,7 +173,7 @@ impl ChatDecoder {
     /// Adds text that may begin with tagged reasoning.
     fn add_answer(&mut self, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         if self.tags.is_text() {
-            return self.add_text(PieceKind::Text, text, output);
+            return self.add_unwritten(text, output);
         }
         let pieces = self.tags.read(text);
         self.add_pieces(pieces, output)
@@ -166,11 +182,39 @@ impl ChatDecoder {
     /// Adds what may have been the beginning of a tag.
     fn add_held(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let held = self.tags.end();
-        self.add_pieces(held, output)
+        self.add_pieces(held, output)?;
+        match self.written.end() {
+            WrittenEnd::Text(text) => self.add_text(PieceKind::Text, &text, output),
+            WrittenEnd::Calls(calls) => {
+                self.close(output)?;
+                for call in calls {
+                    // Each has a number of its own, so that none continues another.
+                    let index = FIRST_WRITTEN + self.written_calls;
+                    self.written_calls += 1;
+                    let function = json!({"name": call.name, "arguments": call.arguments});
+                    self.calls.add_piece(&json!({"index": index, "function": function}), output)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds text that may have calls.
+    fn add_unwritten(&mut self, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        if self.written.is_off() {
+            return self.add_text(PieceKind::Text, text, output);
+        }
+        output.hold(text.len())?;
+        let shown = self.written.read(text);
+        output.release(shown.len());
+        self.add_text(PieceKind::Text, &shown, output)
     }
 
     fn add_pieces(&mut self, pieces: Vec<AnswerPiece>, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        pieces.into_iter().try_for_each(|(kind, text)| self.add_text(kind, &text, output))
+        pieces.into_iter().try_for_each(|(kind, text)| match kind {
+            PieceKind::Text => self.add_unwritten(&text, output),
+            PieceKind::Reasoning => self.add_text(kind, &text, output),
+        })
     }
 
     fn add_text(&mut self, kind: PieceKind, text: &str, output: &mut AnswerEvents) -> Result<(), DecodeFault> {

@@ -19,11 +19,7 @@ use crate::{
 };
 
 /// The body of a request, and the attachments that it cannot contain.
-pub(in crate::llm::providers) fn body(
-    options: &ModelOptions,
-    profile: &Profile,
-    request: &ModelRequest,
-) -> ProviderRequest {
+pub(in crate::llm) fn body(options: &ModelOptions, profile: &Profile, request: &ModelRequest) -> ProviderRequest {
     let model = request.model.as_ref().unwrap_or(&options.model);
     let rules = profile.has_openai_models.then(|| options.known_models.openai(model)).flatten();
     ChatRequest { options, profile, request, model, rules: rules.as_ref() }.body()

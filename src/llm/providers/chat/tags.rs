@@ -1,9 +1,9 @@
-//! Reasoning between `<think>` or `<thinking>` tags at the beginning of a text. Tags may be split between pieces.
+//! Reasoning between tags, such as `<think>`, at the beginning of a text. Tags may be split between pieces.
 
-use crate::llm::known_models::ThinkTags;
+use std::sync::Arc;
 
-const OPENING: &[(&str, &[&str])] = &[("<think>", &["</think>"]), ("<thinking>", &["</thinking>"])];
-const CLOSING: &[&str] = &["</think>", "</thinking>"];
+use crate::llm::known_models::{ThinkTags, ThoughtBrackets};
+
 /// Longer white space before a tag is text.
 const MAX_WHITE_SPACE: usize = 1024;
 
@@ -21,6 +21,7 @@ pub(super) struct TagReader {
     state: TagState,
     /// Text that may be a part of a tag, or white space around one.
     held: String,
+    brackets: Arc<[ThoughtBrackets]>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -29,25 +30,27 @@ enum TagState {
     Begin {
         is_reasoning: bool,
     },
-    /// Between the tags, with the tags that end the reasoning.
+    /// Between the brackets of this number, or before the closing one of any.
     Reasoning {
-        closing: &'static [&'static str],
+        brackets: Option<usize>,
         is_begun: bool,
     },
-    AfterReasoning,
+    AfterReasoning {
+        brackets: usize,
+    },
     /// Later tags are text.
     #[default]
     Text,
 }
 
 impl TagReader {
-    pub(super) fn new(tags: ThinkTags) -> Self {
+    pub(super) fn new(tags: ThinkTags, brackets: Arc<[ThoughtBrackets]>) -> Self {
         let state = match tags {
             ThinkTags::Paired => TagState::Begin { is_reasoning: false },
             ThinkTags::Closing => TagState::Begin { is_reasoning: true },
             ThinkTags::None => TagState::Text,
         };
-        Self { state, held: String::new() }
+        Self { state, held: String::new(), brackets }
     }
 
     /// Returns `true` if all text from now on is the answer's.
@@ -74,7 +77,8 @@ impl TagReader {
                 self.state = TagState::Text;
                 vec![(PieceKind::Text, held)]
             }
-            TagState::AfterReasoning | TagState::Text => Vec::new(),
+            TagState::AfterReasoning { .. } if !is_blank => vec![(PieceKind::Text, held)],
+            TagState::AfterReasoning { .. } | TagState::Text => Vec::new(),
         }
     }
 
@@ -84,51 +88,43 @@ impl TagReader {
             TagState::Begin { is_reasoning } => {
                 let text = self.held.trim_start();
                 let white_space = self.held.len() - text.len();
-                let tag = OPENING.iter().find(|(tag, _)| text.starts_with(tag));
-                if let Some((tag, closing)) = tag {
-                    self.held.drain(..white_space + tag.len());
-                    self.state = TagState::Reasoning { closing, is_begun: false };
+                if let Some(at) = self.brackets.iter().position(|it| text.starts_with(&it.opening)) {
+                    self.held.drain(..white_space + self.brackets[at].opening.len());
+                    self.state = TagState::Reasoning { brackets: Some(at), is_begun: false };
                     return true;
                 }
-                if white_space <= MAX_WHITE_SPACE && OPENING.iter().any(|(tag, _)| tag.starts_with(text)) {
+                if white_space <= MAX_WHITE_SPACE && self.brackets.iter().any(|it| it.opening.starts_with(text)) {
                     return false;
                 }
-                self.state = if is_reasoning {
-                    TagState::Reasoning { closing: CLOSING, is_begun: false }
-                } else {
-                    TagState::Text
-                };
+                self.state =
+                    if is_reasoning { TagState::Reasoning { brackets: None, is_begun: false } } else { TagState::Text };
                 true
             }
-            TagState::Reasoning { closing, is_begun } => {
+            TagState::Reasoning { brackets, is_begun } => {
                 if !is_begun {
                     self.drop_white_space();
                 }
-                let found = closing.iter().filter_map(|tag| Some((self.held.find(tag)?, tag.len()))).min();
+                let closing = || self.brackets.iter().enumerate().filter(|(at, _)| brackets.is_none_or(|it| it == *at));
+                let found = closing().filter_map(|(at, it)| Some((self.held.find(&it.closing)?, at))).min();
                 let (end, next) = match found {
-                    Some((at, length)) => (at, at + length),
+                    Some((place, at)) => (place, place + self.brackets[at].closing.len()),
                     None => {
-                        let end = self.held.len() - longest_start_of_tag(&self.held, closing);
+                        let tags = closing().map(|(_, it)| it.closing.as_str());
+                        let end = self.held.len() - longest_start_of_tag(&self.held, tags);
                         (end, end)
                     }
                 };
                 if end > 0 {
                     pieces.push((PieceKind::Reasoning, self.held[..end].to_owned()));
-                    self.state = TagState::Reasoning { closing, is_begun: true };
+                    self.state = TagState::Reasoning { brackets, is_begun: true };
                 }
                 self.held.drain(..next);
-                if found.is_some() {
-                    self.state = TagState::AfterReasoning;
+                if let Some((_, at)) = found {
+                    self.state = TagState::AfterReasoning { brackets: at };
                 }
                 found.is_some()
             }
-            TagState::AfterReasoning => {
-                self.drop_white_space();
-                if !self.held.is_empty() {
-                    self.state = TagState::Text;
-                }
-                !self.held.is_empty()
-            }
+            TagState::AfterReasoning { brackets } => self.after_reasoning(brackets),
             TagState::Text => {
                 if !self.held.is_empty() {
                     pieces.push((PieceKind::Text, std::mem::take(&mut self.held)));
@@ -138,6 +134,31 @@ impl TagReader {
         }
     }
 
+    /// Drops what may stand before the answer, or before another thought where something may.
+    fn after_reasoning(&mut self, brackets: usize) -> bool {
+        self.drop_white_space();
+        let then = &self.brackets[brackets].then;
+        if self.held.is_empty() {
+            return false;
+        }
+        if let Some(tag) = then.iter().find(|tag| self.held.starts_with(tag.as_str())) {
+            self.held.drain(..tag.len());
+            return true;
+        }
+        let mut more = self.brackets.iter().enumerate().filter(|(_, it)| !then.is_empty() && it.then == *then);
+        if let Some((at, next)) = more.clone().find(|(_, it)| self.held.starts_with(&it.opening)) {
+            self.held.drain(..next.opening.len());
+            self.state = TagState::Reasoning { brackets: Some(at), is_begun: false };
+            return true;
+        }
+        let is_start = |tag: &String| tag.starts_with(&self.held);
+        if then.iter().any(is_start) || more.any(|(_, it)| is_start(&it.opening)) {
+            return false;
+        }
+        self.state = TagState::Text;
+        true
+    }
+
     fn drop_white_space(&mut self) {
         let white_space = self.held.len() - self.held.trim_start().len();
         self.held.drain(..white_space);
@@ -145,18 +166,30 @@ impl TagReader {
 }
 
 /// Returns the length of the longest end of `text` that a tag begins with.
-fn longest_start_of_tag(text: &str, tags: &[&str]) -> usize {
-    let longest = |tag: &&str| (1..tag.len()).rev().find(|length| text.ends_with(&tag[..*length]));
-    tags.iter().filter_map(longest).max().unwrap_or(0)
+pub(super) fn longest_start_of_tag<'t>(text: &str, tags: impl Iterator<Item = &'t str>) -> usize {
+    let longest =
+        |tag: &str| (1..tag.len()).rev().find(|length| tag.get(..*length).is_some_and(|start| text.ends_with(start)));
+    tags.filter_map(longest).max().unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::{KnownModels, ProfileOptions};
+
+    fn reader_of(tags: ThinkTags, server: &str) -> TagReader {
+        let url = reqwest::Url::parse("http://host").unwrap();
+        let profile = KnownModels::default().profile(Some(&ProfileOptions::named(server)), &url).unwrap();
+        TagReader::new(tags, profile.thoughts.clone())
+    }
 
     /// Returns the text and the reasoning of an answer in these pieces.
     fn split(tags: ThinkTags, pieces: &[&str]) -> (String, String) {
-        let mut reader = TagReader::new(tags);
+        split_of("vllm", tags, pieces)
+    }
+
+    fn split_of(server: &str, tags: ThinkTags, pieces: &[&str]) -> (String, String) {
+        let mut reader = reader_of(tags, server);
         let (mut text, mut reasoning) = (String::new(), String::new());
         let mut add = |pieces: Vec<AnswerPiece>| {
             for (kind, more) in pieces {
@@ -193,6 +226,18 @@ mod tests {
             (Closing, "hm</think>yes</think>", "yes</think>", "hm"),
             (Closing, "<think>hm</think>yes", "yes", "hm"),
             (Closing, "<b>hm</thinking>yes", "yes", "<b>hm"),
+            (Paired, "[THINK]hm [/THI[/THINK] yes", "yes", "hm [/THI"),
+            (Paired, "\n<seed:think>hm</seed:think>\nyes", "yes", "hm"),
+            (Closing, "hm</seed:think>yes", "yes", "hm"),
+            (
+                Paired,
+                "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>b<|end|>\
+                 <|start|>assistant<|channel|>final<|message|>yes <|x",
+                "yes <|x",
+                "ab",
+            ),
+            (Paired, "<|channel|>analysis<|message|>a<|end|><|start|>assis", "<|start|>assis", "a"),
+            (Paired, "<|channel|>final", "<|channel|>final", ""),
             (None, "<think>hm</think>yes", "<think>hm</think>yes", ""),
         ] {
             let expected = (text.to_owned(), reasoning.to_owned());
@@ -206,12 +251,22 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_parses_the_output_gives_other_brackets_as_text() {
+        let split = |server: &str, text: &str| split_of(server, ThinkTags::Paired, &[text]).1;
+        assert_eq!(
+            (split("openai", "<think>a</think>b"), split("openai", "[THINK]a[/THINK]b")),
+            ("a".into(), "".into())
+        );
+        assert_eq!(split("compatible", "[THINK]a[/THINK]b"), "a");
+    }
+
+    #[test]
     fn only_what_may_be_a_tag_is_held_back() {
-        let mut reader = TagReader::new(ThinkTags::Paired);
+        let mut reader = reader_of(ThinkTags::Paired, "vllm");
         assert_eq!(reader.read("<thi"), []);
         assert_eq!(reader.read("s"), [(PieceKind::Text, "<this".to_owned())]);
         assert!(reader.is_text());
-        let mut reader = TagReader::new(ThinkTags::Paired);
+        let mut reader = reader_of(ThinkTags::Paired, "vllm");
         assert_eq!(reader.read("<think>a <"), [(PieceKind::Reasoning, "a ".to_owned())]);
         assert_eq!(reader.read("b"), [(PieceKind::Reasoning, "<b".to_owned())]);
         assert_eq!(reader.read("</think"), []);
@@ -220,7 +275,7 @@ mod tests {
 
     #[test]
     fn endless_white_space_is_not_held() {
-        let mut reader = TagReader::new(ThinkTags::Paired);
+        let mut reader = reader_of(ThinkTags::Paired, "vllm");
         let pieces: usize = (0..100).map(|_| reader.read(&" ".repeat(100)).len()).sum();
         assert!(pieces > 0 && reader.held.is_empty());
     }

@@ -3,7 +3,7 @@
 mod citations;
 pub(in crate::llm) mod decoder;
 mod parts;
-mod request;
+pub(in crate::llm) mod request;
 mod signature;
 mod thinking;
 

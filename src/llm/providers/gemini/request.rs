@@ -26,7 +26,7 @@ use crate::{
     tools::ToolSpec,
 };
 
-pub(super) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRequest {
+pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRequest {
     let rules = options.known_models.gemini(request.model.as_ref().unwrap_or(&options.model));
     let (leading, turns) = leading_instructions(&request.turns);
     let mut system: Vec<String> = request.system.iter().cloned().chain(leading.map(str::to_owned)).collect();

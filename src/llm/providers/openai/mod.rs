@@ -15,8 +15,8 @@ use super::{
     wire::OPENAI,
 };
 use crate::llm::{
-    Connection, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking, known_models::Profile,
-    transport::Transport,
+    Connection, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking, ToolChoice,
+    known_models::Profile, transport::Transport,
 };
 
 const BASE_URL: &str = "https://api.openai.com/v1";
@@ -134,7 +134,11 @@ impl Model for OpenAi {
                 let body = chat::request::body(options, profile, &request);
                 let is_thinking_off = options.thinking_of(request.thinking) == Some(Thinking::Off);
                 let profile = profile.clone();
-                transport.stream(&body, request.trace, move || ChatDecoder::new(&model, &profile, is_thinking_off))
+                let may_call = request.tool_choice != ToolChoice::None;
+                let tools = if may_call { request.tools.clone() } else { Arc::default() };
+                transport.stream(&body, request.trace, move || {
+                    ChatDecoder::new(&model, &profile, is_thinking_off, tools.clone())
+                })
             }
             OpenAiApi::Responses => {
                 let body = responses::request::body(options, &request);

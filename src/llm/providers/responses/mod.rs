@@ -7,4 +7,4 @@ mod content_parts;
 pub(in crate::llm) mod decoder;
 mod input;
 mod items;
-pub(super) mod request;
+pub(in crate::llm) mod request;

@@ -19,7 +19,7 @@ use crate::{
 /// The name of the schema of an answer. The API requires one.
 const SCHEMA_NAME: &str = "answer";
 
-pub(in crate::llm::providers) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRequest {
+pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> ProviderRequest {
     let mut attachments = Attachments::new(&request.turns);
     let model = request.model.as_deref().unwrap_or(&options.model);
     let rules = options.known_models.openai(model);

@@ -1,14 +1,20 @@
+mod thinking_of_servers;
+
 use std::sync::Arc;
 
 use super::*;
 use crate::{
     llm::{
-        Connection, ModelReasoning, Thinking, ToolResult,
+        Connection, KnownModels, ModelReasoning, Thinking, ToolResult,
         providers::wire::{FIRST_USER_TEXT, LAST_USER_TEXT},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource, ToolCall},
     tools::ToolSpec,
 };
+
+fn body(options: &ModelOptions, request: &ModelRequest, is_official: bool) -> ClaudeRequestBody {
+    super::body(options, request, &MessagesServer::default(), is_official)
+}
 
 fn options(model: &str) -> ModelOptions {
     ModelOptions::new(model, Connection::default())

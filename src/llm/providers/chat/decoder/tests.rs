@@ -1,3 +1,5 @@
+mod written;
+
 use serde_json::json;
 
 use super::*;
@@ -10,9 +12,14 @@ use crate::{
     protocol::TokenUsage,
 };
 
-fn decoder(name: &str) -> ChatDecoder {
+fn decoder_with(name: &str, tools: Arc<[ToolSpec]>) -> ChatDecoder {
     let url = reqwest::Url::parse("http://host").unwrap();
-    ChatDecoder::new("m", &KnownModels::default().profile(Some(&ProfileOptions::named(name)), &url).unwrap(), false)
+    let profile = KnownModels::default().profile(Some(&ProfileOptions::named(name)), &url).unwrap();
+    ChatDecoder::new("m", &profile, false, tools)
+}
+
+fn decoder(name: &str) -> ChatDecoder {
+    decoder_with(name, Arc::default())
 }
 
 fn decode(events: &[String]) -> Result<(Vec<ModelEvent>, bool), DecodeFault> {
@@ -196,8 +203,9 @@ fn a_text_that_begins_with_reasoning_needs_a_profile_that_says_so() {
     options.think_tags = Some(crate::llm::known_models::ThinkTags::Closing);
     let profile = KnownModels::default().profile(Some(&options), &reqwest::Url::parse("http://host").unwrap()).unwrap();
     let events = [json!({"choices": [{"delta": {"content": "hm</think>yes"}}]}).to_string(), "[DONE]".to_owned()];
-    let decoded =
-        |is_thinking_off| blocks(&decode_with(ChatDecoder::new("m", &profile, is_thinking_off), &events).unwrap().0);
+    let decoded = |is_thinking_off| {
+        blocks(&decode_with(ChatDecoder::new("m", &profile, is_thinking_off, Arc::default()), &events).unwrap().0)
+    };
     assert_eq!(decoded(false), [(true, "hm".to_owned()), (false, "yes".to_owned())]);
     assert_eq!(decoded(true), [(false, "hm</think>yes".to_owned())]);
 }

@@ -1,0 +1,247 @@
+//! What is left out of a request after a refusal that names it: parameters that the server does not take, and thinking that
+//! it did not sign.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+/// A parameter that changes how a model answers, but not what it is asked.
+struct Parameter {
+    name: &'static str,
+    /// The parameter that says the same.
+    other_name: Option<&'static str>,
+}
+
+const fn plain(name: &'static str) -> Parameter {
+    Parameter { name, other_name: None }
+}
+
+const PARAMETERS: &[Parameter] = &[
+    // https://github.com/griptape-ai/ComfyUI-Griptape/issues/312
+    Parameter { name: "max_tokens", other_name: Some("max_completion_tokens") },
+    Parameter { name: "max_completion_tokens", other_name: Some("max_tokens") },
+    // https://github.com/BeehiveInnovations/pal-mcp-server/issues/78, https://github.com/altic-dev/FluidVoice/issues/285
+    plain("temperature"),
+    plain("top_p"),
+    plain("top_k"),
+    plain("frequency_penalty"),
+    plain("presence_penalty"),
+    plain("seed"),
+    plain("random_seed"),
+    // https://github.com/agno-agi/agno/issues/1066, https://github.com/microsoft/semantic-kernel/issues/10510
+    plain("stream_options"),
+    // https://github.com/Upsonic/Upsonic/issues/323
+    plain("parallel_tool_calls"),
+    plain("reasoning_effort"),
+    plain("verbosity"),
+    plain("service_tier"),
+    plain("prompt_cache_key"),
+    plain("metadata"),
+    plain("store"),
+    // Gemini's: https://github.com/MinLL/SkyrimNet-GamePlugin/issues/77
+    plain("topP"),
+    plain("topK"),
+    plain("frequencyPenalty"),
+    plain("presencePenalty"),
+    plain("mediaResolution"),
+    plain("serviceTier"),
+];
+/// The object in which Gemini's requests have most of them.
+const GROUP: &str = "generationConfig";
+/// What refusals of a parameter say, in lower case. Those of a value, such as `must be at most 2`, do not.
+const REFUSALS: &[&str] = &[
+    "unsupported",
+    "not supported",
+    "does not support",
+    "unknown",
+    "unknwon",
+    "unrecognized",
+    "extra inputs are not permitted",
+    "extra_forbidden",
+    "deprecated",
+    ONLY_WITH_ANOTHER,
+    "cannot both be specified",
+    "may only be set to",
+    // https://github.com/XCNXNXNX/dsh-portable-tavern/issues/1
+    "allowed for this model",
+];
+/// A refusal that says nothing about later requests.
+const ONLY_WITH_ANOTHER: &str = "only allowed when";
+/// Bounds the memory.
+const MAX_MODELS: usize = 1000;
+
+/// The parameters that a server has refused, by the model. They are remembered while the server runs.
+#[derive(Default)]
+pub(super) struct RefusedParameters(Mutex<HashMap<String, Vec<&'static Parameter>>>);
+
+impl RefusedParameters {
+    /// Returns a request without the parameters that were refused before.
+    pub(super) fn without_known(&self, body: Bytes) -> Bytes {
+        let by_model = self.0.lock();
+        if by_model.is_empty() {
+            return body;
+        }
+        let Ok(mut json) = serde_json::from_slice::<Value>(&body) else { return body };
+        let Some(known) = by_model.get(model(&json)) else { return body };
+        known.iter().for_each(|parameter| parameter.remove(&mut json));
+        Bytes::from(json.to_string())
+    }
+
+    /// Returns the request to ask again with, or `None` if the refusal is about nothing that can be left out.
+    pub(super) fn after(&self, refusal: &str, body: &Bytes) -> Option<Bytes> {
+        let mut json: Value = serde_json::from_slice(body).ok()?;
+        let said = refusal.to_lowercase();
+        if said.contains("invalid") && said.contains("signature") && said.contains("thinking") {
+            tracing::warn!("a model provider refused the signature of earlier thinking; asking again without thinking");
+            return remove_thinking(&mut json).then(|| Bytes::from(json.to_string()));
+        }
+        if !REFUSALS.iter().any(|words| said.contains(words)) {
+            return None;
+        }
+        let parameter = named(refusal, &json)?;
+        tracing::warn!(
+            parameter = parameter.name,
+            replaced_by = parameter.other_name,
+            "a model provider refused a parameter; asking again without it"
+        );
+        if !said.contains(ONLY_WITH_ANOTHER) {
+            let mut by_model = self.0.lock();
+            let model = model(&json);
+            if by_model.len() < MAX_MODELS || by_model.contains_key(model) {
+                by_model.entry(model.to_owned()).or_default().push(parameter);
+            }
+        }
+        parameter.remove(&mut json);
+        Some(Bytes::from(json.to_string()))
+    }
+}
+
+impl Parameter {
+    fn is_in(&self, json: &Value) -> bool {
+        json.get(self.name).or_else(|| json.get(GROUP)?.get(self.name)).is_some()
+    }
+
+    fn remove(&self, json: &mut Value) {
+        let is_in_group = json.get(self.name).is_none();
+        let members = if is_in_group { json.get_mut(GROUP) } else { Some(json) };
+        if let Some(Value::Object(members)) = members {
+            let removed = members.shift_remove(self.name);
+            if let (Some(value), Some(other_name)) = (removed, self.other_name) {
+                members.insert(other_name.to_owned(), value);
+            }
+        }
+    }
+}
+
+/// Returns the name of the model that a request asks; empty if it is in the URL.
+fn model(json: &Value) -> &str {
+    json.get("model").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the parameter of the request that a refusal names first. The member `param`, if it is set, is the only name.
+fn named(refusal: &str, json: &Value) -> Option<&'static Parameter> {
+    let parsed: Option<Value> = serde_json::from_str(refusal).ok();
+    let param = parsed.as_ref().and_then(|parsed| parsed.get("error").unwrap_or(parsed).get("param")?.as_str());
+    let text = param.filter(|param| !param.is_empty()).unwrap_or(refusal);
+    let sent = PARAMETERS.iter().filter(|parameter| parameter.is_in(json));
+    let places = sent.filter_map(|parameter| Some((place(text, parameter.name)?, parameter)));
+    places.min_by_key(|(place, _)| *place).map(|(_, parameter)| parameter)
+}
+
+/// Returns where a text has a name as a whole word.
+fn place(text: &str, name: &str) -> Option<usize> {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut places = text.match_indices(name).map(|(at, _)| at);
+    places.find(|at| !text[..*at].ends_with(is_letter) && !text[at + name.len()..].starts_with(is_letter))
+}
+
+/// Signatures are valid at the server that made them, and for the model: <https://github.com/can1357/oh-my-pi/issues/6379>,
+/// <https://github.com/vybestack/llxprt-code/issues/2335>. Returns `false` if the request has no thinking.
+fn remove_thinking(json: &mut Value) -> bool {
+    let is_thinking = |block: &Value| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
+    let mut is_changed = false;
+    for message in json.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(Value::Array(blocks)) = message.get_mut("content") else { continue };
+        let before = blocks.len();
+        blocks.retain(|block| !is_thinking(block));
+        is_changed |= blocks.len() != before;
+    }
+    // With a budget, calls need thinking before them.
+    if json.pointer("/thinking/type").is_some_and(|kind| kind == "enabled") {
+        json.as_object_mut().into_iter().for_each(|members| drop(members.shift_remove("thinking")));
+    }
+    is_changed
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_parameter_is_left_out_only_if_a_refusal_names_it() {
+        let sent = json!({"model": "m", "max_tokens": 5, "temperature": 0.5, "stream_options": {}, "messages": []});
+        let names = |refusal: &str| {
+            let body = RefusedParameters::default().after(refusal, &Bytes::from(sent.to_string()))?;
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            Some(body.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" "))
+        };
+        for (refusal, left) in [
+            (
+                r#"{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","param":"max_tokens"}}"#,
+                "model temperature stream_options messages max_completion_tokens",
+            ),
+            (
+                r#"{"error":{"message":"Unsupported value: 'temperature' does not support 0.5 with this model.","param":"temperature"}}"#,
+                "model max_tokens stream_options messages",
+            ),
+            ("`temperature` is deprecated for this model.", "model max_tokens stream_options messages"),
+            (
+                r#"{"message":{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}}"#,
+                "model max_tokens temperature messages",
+            ),
+            ("invalid temperature: only 1 is allowed for this model", "model max_tokens stream_options messages"),
+        ] {
+            assert_eq!(names(refusal).as_deref(), Some(left), "{refusal}");
+        }
+        for refusal in [
+            "temperature must be at most 2",
+            "max_tokens: 5 > 4, which is the maximum allowed number of output tokens",
+            "Unknown parameter: 'messages[0].name'",
+            "Unsupported: my_temperature",
+            r#"{"error":{"message":"Unsupported content, temperature is fine","param":"messages[0].content"}}"#,
+            "",
+        ] {
+            assert_eq!(names(refusal), None, "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_refused_parameter_is_remembered_for_its_model() {
+        let refused = RefusedParameters::default();
+        let body = |model: &str| Bytes::from(json!({"model": model, "top_p": 1, "n": 1}).to_string());
+        let again = refused.after("Unknown parameter: 'top_p'", &body("a")).unwrap();
+        assert_eq!(again, r#"{"model":"a","n":1}"#);
+        assert_eq!(refused.without_known(body("a")), again);
+        assert_eq!(refused.without_known(body("b")), body("b"));
+        assert_eq!(refused.after("Unknown parameter: 'top_p'", &again), None);
+        let config = Bytes::from(r#"{"generationConfig":{"topK":1,"seed":2}}"#);
+        let again = refused.after("Unknown name \"topK\" at 'generation_config': Cannot find field.", &config).unwrap();
+        assert_eq!(again, r#"{"generationConfig":{"seed":2}}"#);
+    }
+
+    #[test]
+    fn thinking_with_a_refused_signature_is_left_out() {
+        let refusal = "messages.1.content.0: Invalid `signature` in `thinking` block";
+        let sent = json!({"thinking": {"type": "enabled", "budget_tokens": 1024}, "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "a"}]},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "", "signature": "s"}, {"type": "text", "text": "b"}]},
+        ]});
+        let again = RefusedParameters::default().after(refusal, &Bytes::from(sent.to_string())).unwrap();
+        assert!(!String::from_utf8_lossy(&again).contains("thinking"), "{again:?}");
+        assert_eq!(RefusedParameters::default().after(refusal, &again), None);
+    }
+}
