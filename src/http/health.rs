@@ -4,7 +4,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{App, state::Dependency};
+use super::{App, state::Dependency, store_probe::StoreState};
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
@@ -26,6 +26,8 @@ enum ReadinessStatus {
     Ready,
     ShuttingDown,
     StoreUnavailable,
+    /// Threads can be deleted, and running runs end.
+    DiskFull,
     DependencyUnavailable,
 }
 
@@ -57,10 +59,12 @@ pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json
     if !app.runs().is_ready() {
         return refused(ReadinessStatus::ShuttingDown);
     }
-    if let Some(threads) = app.threads().cloned()
-        && !app.store_probe().is_available(|| async move { threads.check().await }).await
-    {
-        return refused(ReadinessStatus::StoreUnavailable);
+    if let Some(threads) = app.threads().cloned() {
+        match app.store_probe().state(|| async move { threads.check().await }).await {
+            StoreState::Available => {}
+            StoreState::Unavailable => return refused(ReadinessStatus::StoreUnavailable),
+            StoreState::DiskFull => return refused(ReadinessStatus::DiskFull),
+        }
     }
     unavailable(app.dependencies()())
 }

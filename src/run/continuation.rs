@@ -28,7 +28,7 @@ use crate::{
         event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot, ToolCallResult},
         own_names::RUN_CONTINUED,
     },
-    store::{EventBatch, Lease, LostRun, RunRecord, StoreError, ThreadKey, Topic, now},
+    store::{EventBatch, Lease, LostRun, RunRecord, RunStatus, StoreError, ThreadKey, Topic, now},
 };
 
 /// The time before a run goes on whose server was lost, for the first time, the second and so on: a run that kills its
@@ -61,7 +61,14 @@ impl Runs {
     /// at a limit.
     pub(crate) async fn recover(&self, threads: &Arc<ThreadRuns>, lost: &LostRun) -> Result<bool, StoreError> {
         let LostRun { key, run_id, lease } = lost;
-        let continuable = self.continuable(threads, lost).await?;
+        let _under_way = threads.recovery_backoff.begin(lease.run);
+        let continuable = match self.continuable(threads, lost).await {
+            Err(StoreError::Failed(error)) => {
+                tracing::error!(thread = ?key.id, run = ?run_id, %error, "a lost run cannot be read, and does not go on");
+                Continuable::No
+            }
+            continuable => continuable?,
+        };
         if threads.is_stopping() {
             return Ok(false);
         }
@@ -94,7 +101,9 @@ impl Runs {
     async fn continuable(&self, threads: &ThreadRuns, lost: &LostRun) -> Result<Continuable, StoreError> {
         let LostRun { key, run_id, lease } = lost;
         let record = threads.store.call("run", |store| store.run(&key.owner, lease.thread, run_id)).await?;
-        let Some(record) = record.filter(|record| record.number == lease.run && record.detached) else {
+        let can_go_on =
+            |record: &RunRecord| record.number == lease.run && record.detached && record.status == RunStatus::Running;
+        let Some(record) = record.filter(can_go_on) else {
             return Ok(Continuable::No);
         };
         let Some(agent) = self.agents.get(Some(&record.agent)).filter(|entry| entry.agent.can_continue()) else {
@@ -134,19 +143,23 @@ impl Runs {
         lease: Lease,
         run: ContinuableRun,
     ) -> Result<(), StoreError> {
-        let Some(thread) = threads.load(key).await? else { return Ok(()) };
+        let (thread, mut replay) = match threads.replay(key, &run.record).await {
+            // Reads it again, and ends it as one that cannot be read.
+            Err(StoreError::Failed(_)) => return threads.close_lost(key, &run.record.id, &lease).await,
+            replayed => replayed?,
+        };
         if let Some(memory) = &run.permit.memory {
             memory.read_thread(thread.memory_bytes());
         }
-        let mut replay = LogReplay::read(&threads.store, key, &run.record, &thread).await?;
         let cause = if replay.is_handed_over { "handed_over" } else { RunErrorCode::ServerLost.as_str() };
         let backoff = match replay.is_handed_over {
             true => Duration::ZERO,
             false => BACKOFF[BACKOFF.len().min(replay.lost as usize + 1) - 1],
         };
-        if !replay.is_handed_over && replay.lost >= threads.options.max_continuations {
+        let is_given_up = !replay.is_handed_over && replay.lost >= threads.options.max_continuations;
+        if is_given_up || replay.is_damaged {
             threads.metrics.runs.continued(cause, "given_up");
-            return threads.end_lost(key, &lease, &run.record, thread, replay).await;
+            return threads.close_lost(key, &run.record.id, &lease).await;
         }
         replay.attempt += 1;
         replay.lost += u32::from(!replay.is_handed_over);

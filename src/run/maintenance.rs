@@ -8,7 +8,7 @@ use std::{
 
 use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 
 use super::{
     control::Stop,
@@ -57,11 +57,12 @@ impl Runs {
                 threads.store.call("lost_runs", |store| store.lost_runs(&threads.holder, now(), MAX_RECOVERED_RUNS));
             let lost = lost.await?;
             let is_last = lost.len() < MAX_RECOVERED_RUNS;
-            let others = lost.into_iter().filter(|lost| lost.lease.holder != threads.holder);
+            let is_due = |lost: &LostRun| threads.recovery_backoff.is_due(lost.lease.run);
+            let others = lost.into_iter().filter(|lost| lost.lease.holder != threads.holder && is_due(lost));
             // If a run of an owner has to wait, the owner's other ones do, too: each attempt reads the whole request.
             let waiting = Mutex::new(HashSet::new());
             let recovered = stream::iter(others).map(async |lost| {
-                let owner = lost.key.owner.clone();
+                let (owner, run) = (lost.key.owner.clone(), lost.lease.run);
                 if waiting.lock().contains(&owner) {
                     return false;
                 }
@@ -73,7 +74,8 @@ impl Runs {
                         false
                     }
                     Err(error) => {
-                        tracing::warn!(?error, "a lost run could not be taken over; trying again");
+                        tracing::warn!(run, ?error, "a lost run could not be taken over; trying again");
+                        threads.recovery_backoff.failed(run, &error);
                         false
                     }
                 }
@@ -94,7 +96,8 @@ async fn maintain(runs: Weak<Runs>, threads: Weak<ThreadRuns>) {
         return;
     };
     tokio::join!(
-        maintain_leases(runs, threads.clone(), lease),
+        renew_regularly(threads.clone(), lease),
+        recover_regularly(runs, threads.clone(), lease),
         forward_cancels(threads.clone()),
         receive_announcements(store, events),
         sweep_regularly(threads)
@@ -144,30 +147,39 @@ async fn forward_cancels(threads: Weak<ThreadRuns>) {
     }
 }
 
-/// In a store that is not shared, no lease has to be renewed, and lost runs are runs of an earlier process.
-async fn maintain_leases(runs: Weak<Runs>, threads: Weak<ThreadRuns>, lease: Duration) {
+fn ticks(lease: Duration) -> Interval {
     let mut ticks = interval((lease / 3).max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// In a store that is not shared, no lease has to be renewed, and lost runs are runs of an earlier process.
+async fn renew_regularly(threads: Weak<ThreadRuns>, lease: Duration) {
+    let mut ticks = ticks(lease);
     let mut renewal = LeaseRenewal { renewed: Instant::now(), unknown: HashSet::new() };
+    loop {
+        ticks.tick().await;
+        let Some(threads) = threads.upgrade() else { return };
+        let renewed = match threads.store.shared() {
+            Some(shared) => renewal.renew(&threads, shared).await,
+            None => renewal.close_unknown(&threads).await,
+        };
+        warn_on_error(renewed, "leases could not be renewed");
+    }
+}
+
+/// Beside the renewal of leases, which must not wait until a long log is read.
+async fn recover_regularly(runs: Weak<Runs>, threads: Weak<ThreadRuns>, lease: Duration) {
+    let mut ticks = ticks(lease);
     let store = threads.upgrade().map(|threads| threads.store.clone());
     let mut released = store.as_ref().and_then(MeasuredStore::shared).map(|it| it.signals().watch(Topic::Leases));
     drop(store);
     loop {
-        let is_due = match &mut released {
-            Some(released) => tokio::select! { _ = ticks.tick() => true, () = released.changed() => false },
-            None => {
-                ticks.tick().await;
-                true
-            }
-        };
-        let Some(threads) = threads.upgrade() else { return };
-        if is_due {
-            let renewed = match threads.store.shared() {
-                Some(shared) => renewal.renew(&threads, shared).await,
-                None => renewal.close_unknown(&threads).await,
-            };
-            warn_on_error(renewed, "leases could not be renewed");
+        match &mut released {
+            Some(released) => tokio::select! { _ = ticks.tick() => {}, () = released.changed() => {} },
+            None => _ = ticks.tick().await,
         }
+        let Some(threads) = threads.upgrade() else { return };
         if let Some(runs) = runs.upgrade() {
             warn_on_error(runs.recover_lost(&threads).await, "lost runs could not be taken over");
         }
@@ -226,10 +238,15 @@ impl LeaseRenewal {
         let unknown: Vec<_> = held.into_iter().filter(|run| !known.contains(&run.lease.run)).collect();
         let all = unknown.iter().map(|run| run.lease.run).collect();
         let before = std::mem::replace(&mut self.unknown, all);
-        for run in unknown.into_iter().filter(|run| before.contains(&run.lease.run)) {
+        let is_due = |run: &LostRun| before.contains(&run.lease.run) && threads.recovery_backoff.is_due(run.lease.run);
+        for run in unknown.into_iter().filter(is_due) {
             match threads.close_lost(&run.key, &run.run_id, &run.lease).await {
                 Ok(()) | Err(StoreError::LeaseLost) => {}
-                Err(error) => return Err(error),
+                Err(error) if error.is_transient() => return Err(error),
+                Err(error) => {
+                    tracing::error!(run = run.lease.run, ?error, "a lost run could not be closed; trying again");
+                    threads.recovery_backoff.failed(run.lease.run, &error);
+                }
             }
         }
         Ok(())

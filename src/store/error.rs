@@ -1,6 +1,6 @@
 //! The errors of a store, and of opening a database.
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 use crate::base::refusal::refusals;
 
@@ -31,6 +31,12 @@ impl StoreError {
     /// Returns whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_))
+    }
+
+    /// Returns whether the disk is full: the cause is an [`io::Error`] of this kind.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        let Self::Unavailable(error) = self else { return false };
+        error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::StorageFull)
     }
 }
 

@@ -9,6 +9,10 @@
 
 mod columns;
 pub mod contract;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod damage;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod damage_check;
 mod error;
 mod json_len;
 mod memory;
@@ -155,6 +159,24 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes a thread with its messages, runs and logs, even if a run is running. Returns whether it existed.
     async fn delete(&self, thread: i64) -> StoreResult<bool>;
 
+    /// Deletes all threads of an owner, also those that are so damaged that no list has them. Returns their number.
+    ///
+    /// The default deletes those that are listed.
+    async fn delete_all(&self, owner: &str) -> StoreResult<u64> {
+        let mut deleted = 0;
+        for thread in self.threads(owner, &ThreadPage::first(usize::MAX)).await? {
+            deleted += u64::from(self.delete(thread.number).await?);
+        }
+        Ok(deleted)
+    }
+
+    /// Reads everything and says which rows are damaged, and what is wrong with each. At most a thousand lines.
+    ///
+    /// The default finds none.
+    async fn damaged_rows(&self) -> StoreResult<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Deletes the threads and logs that `retention` does not keep. Threads with a running run stay.
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult>;
 
@@ -169,6 +191,12 @@ pub trait Store: Send + Sync + 'static {
     /// at shutdown. True by default.
     fn is_durable(&self) -> bool {
         true
+    }
+
+    /// Returns how many bytes of threads the store has room for, if it knows: the limit of all principals' bytes unless
+    /// `[retention] max_bytes_total` says another one. `None` by default.
+    fn capacity(&self) -> Option<u64> {
+        None
     }
 
     /// Checks that the store can be read and written, by a small write.

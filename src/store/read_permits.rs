@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::base::permits::{Permit, Permits};
+use crate::base::permits::{ANONYMOUS, Permit, Permits};
 
 /// The owner of the server's own reads, such as the search for lost runs.
 pub(super) const SERVER: &str = "";
@@ -48,5 +48,11 @@ impl ReadPermits {
     /// Waits for a permit.
     pub(super) async fn take(&self, kind: ReadKind, owner: &str) -> Permit {
         self.0[kind as usize].take(&owner.into(), 1).await
+    }
+
+    /// Waits for all permits of a kind: no read of this kind runs until they are given back.
+    pub(super) async fn take_all(&self, kind: ReadKind) -> Permit {
+        // Only this owner may have all.
+        self.0[kind as usize].take(&ANONYMOUS.into(), kind.permits()).await
     }
 }

@@ -26,7 +26,7 @@ pub struct Retention {
     /// no thread.
     #[serde(rename = "max_bytes", with = "units::OptionalNumber")]
     pub owner_bytes: Option<u64>,
-    /// The same of all principals.
+    /// The same of all principals. If it is left out, or `u64::MAX`: half of what the disk has for an SQLite file.
     #[serde(rename = "max_bytes_total", with = "units::OptionalNumber")]
     pub bytes: Option<u64>,
     /// The time for which the log of a detached run is kept after its end.
@@ -45,7 +45,7 @@ impl Retention {
             owner_threads: Some(100_000),
             threads: Some(1_000_000),
             owner_bytes: Some(16 << 30),
-            bytes: None,
+            bytes: Some(u64::MAX),
             log_age: Some(24 * 3_600_000),
             logs: Some(10_000),
         }

@@ -1,4 +1,7 @@
 //! Conversions from rows to records. The tables of SQLite and Postgres have the same columns.
+//!
+//! A value that is damaged counts as absent, and is reported: so one row never keeps an owner from its other threads, nor
+//! from deleting the thread of this one.
 
 use std::iter;
 
@@ -8,47 +11,67 @@ use serde_json::Value;
 use super::{
     CopiedRun, EndState, EventPage, Lease, LostRun, MessageNode, MessageOrigin, RunRecord, RunStart, RunStatus,
     StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
-    text::{from_json, list_from_json, name_from_text},
+    damage::{DbRow, readable, required},
+    text::{name_from_text, parse_json},
 };
-use crate::protocol::{MessageId, RunId, ThreadId};
+use crate::protocol::{ActivityMessage, JsonObject, Message, MessageId, RunId, ThreadId};
 
-/// A row of a database. Its methods fail if there is no such column, or it has another type.
-pub(super) trait DbRow {
-    fn text(&self, column: &str) -> StoreResult<Option<&str>>;
-    fn number(&self, column: &str) -> StoreResult<Option<i64>>;
-    fn flag(&self, column: &str) -> StoreResult<bool>;
-}
-
-fn required<T>(value: Option<T>, column: &str) -> StoreResult<T> {
-    value.ok_or_else(|| StoreError::Failed(format!("the column {column} is NULL").into()))
-}
+/// The largest number of bytes, messages, events or versions. A larger one is damaged, and could not be added to.
+const MAX_COUNT: i64 = 1 << 40;
+/// The type of the activity that stands for a message that cannot be read. Models do not get activities.
+const UNREADABLE_MESSAGE: &str = "unreadable_message";
 
 pub(super) fn text<'r>(row: &'r impl DbRow, column: &str) -> StoreResult<&'r str> {
-    required(row.text(column)?, column)
+    Ok(required(row, column, row.text(column)?))
+}
+
+pub(super) fn optional_text<'r>(row: &'r impl DbRow, column: &str) -> StoreResult<Option<&'r str>> {
+    Ok(readable(row, column, row.text(column)?))
 }
 
 pub(super) fn number(row: &impl DbRow, column: &str) -> StoreResult<i64> {
-    required(row.number(column)?, column)
+    Ok(required(row, column, row.number(column)?))
+}
+
+pub(super) fn optional_number(row: &impl DbRow, column: &str) -> StoreResult<Option<i64>> {
+    Ok(readable(row, column, row.number(column)?))
 }
 
 pub(super) fn count(row: &impl DbRow, column: &str) -> StoreResult<u64> {
-    Ok(number(row, column)?.max(0).cast_unsigned())
+    let count = row.number(column)?.and_then(|number| match number {
+        Some(number) if !(0..=MAX_COUNT).contains(&number) => Err(format!("{number} is no count")),
+        number => Ok(number.map(i64::cast_unsigned)),
+    });
+    Ok(required(row, column, count))
+}
+
+fn flag(row: &impl DbRow, column: &str) -> StoreResult<bool> {
+    Ok(required(row, column, row.flag(column)?))
 }
 
 fn name(row: &impl DbRow, column: &str) -> StoreResult<String> {
-    name_from_text(text(row, column)?.to_owned())
+    Ok(decoded(row, column, text(row, column)?))
 }
 
 fn optional_name(row: &impl DbRow, column: &str) -> StoreResult<Option<String>> {
-    row.text(column)?.map(|text| name_from_text(text.to_owned())).transpose()
+    Ok(optional_text(row, column)?.map(|text| decoded(row, column, text)))
 }
 
-fn list<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> StoreResult<Vec<T>> {
-    list_from_json(row.text(column)?)
+fn decoded(row: &impl DbRow, column: &str, text: &str) -> String {
+    readable(row, column, name_from_text(text).map(Some)).unwrap_or_else(|| text.to_owned())
+}
+
+pub(super) fn list<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> StoreResult<Vec<T>> {
+    Ok(json(row, column)?.unwrap_or_default())
 }
 
 fn json<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> StoreResult<Option<T>> {
-    row.text(column)?.map(from_json).transpose()
+    Ok(optional_text(row, column)?.and_then(|text| readable(row, column, parse_json(text).map(Some))))
+}
+
+fn required_json<T: DeserializeOwned>(row: &impl DbRow, column: &str) -> StoreResult<Option<T>> {
+    let text = text(row, column)?;
+    Ok(readable(row, column, parse_json(text).map(Some)))
 }
 
 /// Returns the status with a name. An unknown name is read as failed.
@@ -72,17 +95,17 @@ pub(super) fn thread(row: &impl DbRow) -> StoreResult<Thread> {
         key: key(row)?,
         agent: name(row, "agent")?,
         title: optional_name(row, "title")?,
-        archived: row.flag("archived")?,
+        archived: flag(row, "archived")?,
         metadata: json(row, "metadata")?.unwrap_or_default(),
         head: number(row, "head")?,
         state: None,
         interrupts: list(row, "interrupts")?,
         messages,
         bytes,
-        version: number(row, "version")?,
+        version: count(row, "version")?.cast_signed(),
         run_id: RunId::from(name(row, "run_id")?),
         run: number(row, "run")?,
-        is_running: row.text("holder")?.is_some(),
+        is_running: optional_text(row, "holder")?.is_some(),
         created_at: number(row, "created_at")?,
         updated_at: number(row, "updated_at")?,
     })
@@ -93,16 +116,30 @@ pub(super) fn thread_with_state(row: &impl DbRow) -> StoreResult<Thread> {
 }
 
 fn state(row: &impl DbRow) -> StoreResult<Option<(i64, Value)>> {
-    Ok(row.number("state")?.zip(json(row, "state_body")?))
+    Ok(optional_number(row, "state")?.zip(json(row, "state_body")?))
+}
+
+/// Returns the number of the parent of a message. A branch that does not end at the root would be read without an end.
+pub(super) fn parent(row: &impl DbRow) -> StoreResult<i64> {
+    let number = number(row, "number")?;
+    let parent = row.number("parent")?.and_then(|parent| match parent {
+        Some(parent) if !(0..number).contains(&parent) => Err(format!("{parent} is no earlier message")),
+        parent => Ok(parent),
+    });
+    Ok(required(row, "parent", parent))
 }
 
 pub(super) fn node(row: &impl DbRow) -> StoreResult<MessageNode> {
-    let (run, delivered) = (row.number("run")?, row.flag("delivered")?);
+    let (run, delivered) = (optional_number(row, "run")?, flag(row, "delivered")?);
+    let message = match required_json(row, "body")? {
+        Some(message) => message,
+        None => Message::Activity(ActivityMessage::new(name(row, "id")?, UNREADABLE_MESSAGE, JsonObject::new())),
+    };
     Ok(MessageNode {
         number: number(row, "number")?,
-        parent: number(row, "parent")?,
+        parent: parent(row)?,
         origin: run.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered }),
-        message: from_json(text(row, "body")?)?,
+        message,
         feedback: json(row, "feedback")?,
     })
 }
@@ -119,11 +156,11 @@ pub(super) fn run(row: &impl DbRow) -> StoreResult<RunRecord> {
         thread: number(row, "thread")?,
         id: RunId::from(name(row, "id")?),
         agent: name(row, "agent")?,
-        detached: row.flag("detached")?,
+        detached: flag(row, "detached")?,
         status,
-        delivered: row.flag("delivered")?,
+        delivered: flag(row, "delivered")?,
         started_at: number(row, "started_at")?,
-        ended_at: row.number("ended_at")?,
+        ended_at: optional_number(row, "ended_at")?,
         events: count(row, if status == RunStatus::Running { "logged" } else { "events" })?,
         usage: list(row, "usage")?,
         failure: json(row, "failure")?,
@@ -148,23 +185,33 @@ pub(super) fn lost_run(row: &impl DbRow) -> StoreResult<LostRun> {
 
 /// Returns the number of a state, and the state.
 pub(super) fn numbered_state(row: &impl DbRow) -> StoreResult<(i64, Value)> {
-    Ok((number(row, "number")?, from_json(text(row, "body")?)?))
+    Ok((number(row, "number")?, required_json(row, "body")?.unwrap_or_default()))
 }
 
 /// Returns a run, and the number of its state.
 pub(super) fn copied_run(row: &impl DbRow) -> StoreResult<(CopiedRun, Option<i64>)> {
     let (interrupts, answered) = (list(row, "interrupts")?, list(row, "answered")?);
     let run = CopiedRun { record: run(row)?, head: number(row, "head")?, state: None, interrupts, answered };
-    Ok((run, row.number("state")?))
+    Ok((run, optional_number(row, "state")?))
 }
 
 impl EventPage {
     /// Appends the events of a batch that the page does not have yet, and subtracts their bytes from `space`. A batch may
     /// repeat events of the batch before it. Returns whether there is space for more events; the first one always fits.
+    ///
+    /// Fails if the batch contradicts itself or the events before it, and the page is empty.
     pub(super) fn extend(&mut self, row: &impl DbRow, space: &mut usize) -> StoreResult<bool> {
+        let (first, last) = (count(row, "first")?, count(row, "last")?);
+        let body = optional_text(row, "body")?;
+        let next = self.first + self.events.len() as u64;
+        let lines = body.map_or(0, |body| body.split('\n').count() as u64);
+        let Some(body) = body.filter(|_| (1..=next).contains(&first) && first + lines == last + 1) else {
+            let problem = format!("the log has no event {next}, but a batch from {first} to {last} with {lines} lines");
+            return if self.events.is_empty() { Err(StoreError::Failed(problem.into())) } else { Ok(false) };
+        };
         // Events are not lost with a damaged list of times.
         let times = text(row, "times")?.split(' ').map(|time| time.parse().unwrap_or(0)).chain(iter::repeat(0));
-        for (number, (event, time)) in (count(row, "first")?..).zip(text(row, "body")?.split('\n').zip(times)) {
+        for (number, (event, time)) in (first..).zip(body.split('\n').zip(times)) {
             if number < self.first + self.events.len() as u64 {
                 continue;
             }

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 use super::{ThreadError, Threads};
 use crate::{
     agent::Principal,
+    auth::owner_of,
     base::complete_on_drop::CompleteOnDrop,
     protocol::{RunId, ThreadId},
     run::{
@@ -222,6 +223,10 @@ impl Threads {
     /// A [`ThreadError`].
     pub(crate) async fn delete(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<(), ThreadError> {
         let thread = self.header(&self.runs.key(owner, id)).await?;
+        self.delete_found(thread).await
+    }
+
+    async fn delete_found(&self, thread: Thread) -> Result<(), ThreadError> {
         if thread.is_running {
             match self.runs.queue.active(&thread.key).filter(|active| active.lease.run == thread.run) {
                 Some(active) => active.control.cancel(),
@@ -257,10 +262,11 @@ impl Threads {
             loop {
                 let page = threads.list(owner.as_ref(), &ThreadPage::first(DELETED_PER_PAGE)).await?;
                 if page.is_empty() {
-                    return Ok(deleted);
+                    let owner = owner_of(owner.as_ref());
+                    return Ok(deleted + threads.runs.store.call("delete_all", |store| store.delete_all(&owner)).await?);
                 }
                 for thread in page {
-                    match threads.delete(owner.as_ref(), &thread.key.id).await {
+                    match threads.delete_found(thread).await {
                         Ok(()) => deleted += 1,
                         Err(ThreadError::NoThread) => {}
                         Err(error) => return Err(error),

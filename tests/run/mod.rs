@@ -1,7 +1,8 @@
-//! Runs over HTTP, as clients see them, and the guard of their events. The store is the one in memory; `tests/store` checks
-//! all stores against one contract.
+//! Runs over HTTP, as clients see them, and the guard of their events. The store is the one in memory, unless a test is
+//! about damage; `tests/store` checks all stores against one contract.
 
 mod branches;
+mod damaged_logs;
 mod detached;
 mod ending;
 mod followers;

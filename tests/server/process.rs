@@ -418,3 +418,34 @@ fn the_health_command_reports_by_its_exit_code() {
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     assert_eq!(command(&["health", "--listen", &unused], &[]).0, Some(1));
 }
+
+#[tokio::test]
+async fn check_names_a_damaged_row_and_erase_deletes_its_thread() {
+    use agui_server::store::{
+        SqliteStore,
+        contract::steps::{ended_run, run, user},
+    };
+    let data = tempfile::tempdir().unwrap();
+    let path = data.path().join("agui-server.sqlite");
+    let environment = [("AGUI_SERVER__DATA_DIR", data.path().to_str().unwrap())];
+    let store: std::sync::Arc<dyn agui_server::store::Store> =
+        std::sync::Arc::new(SqliteStore::open(&path).await.unwrap());
+    ended_run(&store, run("t", "r").with([user("hi")])).await;
+    let thread = ended_run(&store, run("u", "r").with([user("hi")])).await.thread;
+    store.check().await.unwrap();
+    drop(store);
+    let check = || command(&["check", "--store"], &environment);
+    let (code, said, error) = check();
+    assert!(code == Some(0) && said.contains("is fine\n"), "{said}{error}");
+    let damage = "UPDATE agui_threads SET id = x'ff', metadata = '{' WHERE id = 'u'";
+    rusqlite::Connection::open(&path).unwrap().execute(damage, []).unwrap();
+    let (code, said, error) = check();
+    assert_eq!(code, Some(1), "{said}{error}");
+    assert!(said.contains(&format!("agui_threads: number {thread}")) && said.contains("metadata: "), "{said}");
+    assert!(said.contains("erase --thread NUMBER"), "{said}");
+    let (code, said, error) = command(&["erase", "--thread", &thread.to_string()], &environment);
+    assert_eq!((code, said), (Some(0), format!("erased thread {thread}\n")), "{error}");
+    assert_eq!(check().0, Some(0));
+    let (code, said, _) = command(&["erase", "none"], &environment);
+    assert_eq!((code, said.as_str()), (Some(0), "erased 1 threads of none\n"));
+}

@@ -2,8 +2,10 @@
 
 mod crash;
 mod files;
+mod full_disk;
 mod neighbours;
 mod outage;
+mod owed;
 mod shared;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

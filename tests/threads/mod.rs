@@ -2,6 +2,7 @@
 //! contract.
 
 mod copies;
+mod damaged;
 mod deleted;
 mod edits;
 mod events;

@@ -2,6 +2,7 @@
 
 pub(crate) mod memory;
 pub(crate) mod quota;
+pub(crate) mod recovery_backoff;
 pub(crate) mod run_permit;
 pub(crate) mod start_error;
 pub(crate) mod stored_bytes;

@@ -54,9 +54,13 @@ impl StoredBytes {
     where
         E: From<StoreError> + From<StorageLimit>,
     {
+        let of_all = match retention.bytes {
+            Some(u64::MAX) => store.unmeasured().capacity(),
+            max => max,
+        };
         let limits = [
             (retention.owner_bytes, Some(owner.clone()), StorageLimit::Principal as fn(u64) -> StorageLimit),
-            (retention.bytes, None, StorageLimit::Server),
+            (of_all, None, StorageLimit::Server),
         ];
         for (max, of, exceeded) in limits {
             let Some(max) = max else { continue };

@@ -33,6 +33,8 @@ pub(crate) struct LogReplay {
     pub(crate) bytes: u64,
     pub(crate) has_started: bool,
     pub(crate) is_handed_over: bool,
+    /// True if what follows these events cannot be read.
+    pub(crate) is_damaged: bool,
     /// How often the run was continued, and how many of these times because its server was lost.
     pub(crate) attempt: u32,
     pub(crate) lost: u32,
@@ -60,6 +62,7 @@ impl LogReplay {
             bytes: 0,
             has_started: false,
             is_handed_over: false,
+            is_damaged: false,
             attempt: 0,
             lost: 0,
         };
@@ -68,8 +71,13 @@ impl LogReplay {
         }
         loop {
             let after = replay.lines;
-            let page = store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES)).await?;
-            let Some(page) = page.filter(|page| !page.events.is_empty()) else { return Ok(replay) };
+            let page = store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES)).await;
+            if let Err(StoreError::Failed(error)) = &page {
+                tracing::error!(thread = ?key.id, run = ?run.id, after, %error, "the log of a lost run cannot be read from here");
+                replay.is_damaged = true;
+                return Ok(replay);
+            }
+            let Some(page) = page?.filter(|page| !page.events.is_empty()) else { return Ok(replay) };
             page.events.iter().for_each(|line| replay.apply_line(line));
         }
     }

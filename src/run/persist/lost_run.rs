@@ -13,7 +13,7 @@ use crate::{
         RunId,
         event::{RunError, RunStarted},
     },
-    store::{EventBatch, Lease, RunRecord, StoreError, ThreadKey, now},
+    store::{EventBatch, Lease, RunEnd, RunFailure, RunRecord, RunStatus, StoreError, ThreadKey, ThreadParts, now},
 };
 
 const MESSAGE: &str = "the server of this run was lost; please try again";
@@ -21,14 +21,53 @@ const MESSAGE: &str = "the server of this run was lost; please try again";
 impl ThreadRuns {
     /// The caller has the lease. Stores the messages that result from the events in the run's log.
     pub(crate) async fn close_lost(&self, key: &ThreadKey, run: &RunId, lease: &Lease) -> Result<(), StoreError> {
-        let Some(thread) = self.load(key).await? else { return Ok(()) };
+        match self.replay_and_end(key, run, lease).await {
+            Err(StoreError::Failed(error)) => self.end_unreadable(key, run, lease, &*error).await,
+            ended => ended,
+        }
+    }
+
+    async fn replay_and_end(&self, key: &ThreadKey, run: &RunId, lease: &Lease) -> Result<(), StoreError> {
         let run = self.store.call("run", |store| store.run(&key.owner, lease.thread, run)).await?;
-        let Some(run) = run.filter(|run| run.number == lease.run) else { return Ok(()) };
-        let replay = LogReplay::read(&self.store, key, &run, &thread).await?;
+        let run = run.filter(|run| run.number == lease.run && run.status == RunStatus::Running);
+        let run = run.ok_or_else(|| StoreError::Failed("it is missing, or has ended".into()))?;
+        let (thread, replay) = self.replay(key, &run).await?;
         self.end_lost(key, lease, &run, thread, replay).await
     }
 
-    pub(crate) async fn end_lost(
+    /// Reads the thread of a lost run, and applies the run's log to it.
+    pub(crate) async fn replay(
+        &self,
+        key: &ThreadKey,
+        run: &RunRecord,
+    ) -> Result<(LoadedThread, LogReplay), StoreError> {
+        let thread = self.load(key).await?;
+        let thread = thread.ok_or_else(|| StoreError::Failed("its thread is missing".into()))?;
+        let replay = LogReplay::read(&self.store, key, run, &thread).await?;
+        Ok((thread, replay))
+    }
+
+    /// Ends a run of which something is damaged, without the messages of its log, so that its thread can be used.
+    async fn end_unreadable(
+        &self,
+        key: &ThreadKey,
+        run: &RunId,
+        lease: &Lease,
+        problem: &(dyn std::error::Error + Send + Sync),
+    ) -> Result<(), StoreError> {
+        let view = self.store.call("thread", |store| store.thread(key, ThreadParts::default())).await;
+        let thread = view.ok().flatten().map(|view| view.thread).filter(|thread| thread.number == lease.thread);
+        let (head, interrupts) = thread.map(|thread| (thread.head, thread.interrupts)).unwrap_or_default();
+        let code = RunErrorCode::ServerLost.as_str().to_owned();
+        let failure = RunFailure { code: Some(code), message: MESSAGE.to_owned() };
+        let end = RunEnd { failure: Some(&failure), interrupts: &interrupts, ..RunEnd::new(RunStatus::Failed, head) };
+        self.store.call("finish", |store| store.finish(lease, &end)).await?;
+        tracing::error!(thread = ?key.id, ?run, %problem, "ended a lost run that cannot be read");
+        self.publish(key, ThreadChange::Ended);
+        Ok(())
+    }
+
+    async fn end_lost(
         &self,
         key: &ThreadKey,
         lease: &Lease,

@@ -12,7 +12,7 @@ use super::queue::ThreadQueue;
 use crate::run::{
     conversation::branch::{BranchCache, LoadedThread},
     events::thread_event_hub::{Announcement, ThreadChange, ThreadEventHub},
-    limits::{quota::PrincipalLimits, stored_bytes::StoredBytes},
+    limits::{quota::PrincipalLimits, recovery_backoff::RecoveryBackoff, stored_bytes::StoredBytes},
     log::LogWriter,
     measured_store::MeasuredStore,
     options::ThreadOptions,
@@ -57,6 +57,7 @@ pub(crate) struct ThreadRuns {
     pub(crate) data: OnceLock<Arc<dyn ThreadData>>,
     pub(crate) events: Arc<ThreadEventHub>,
     pub(crate) first_run_ended: OnceLock<FirstRunEnded>,
+    pub(crate) recovery_backoff: RecoveryBackoff,
     is_stopping: AtomicBool,
     pub(crate) metrics: Metrics,
 }
@@ -86,6 +87,7 @@ impl ThreadRuns {
             data: OnceLock::new(),
             events: Arc::default(),
             first_run_ended: OnceLock::new(),
+            recovery_backoff: RecoveryBackoff::default(),
             is_stopping: AtomicBool::new(false),
             metrics,
             options,

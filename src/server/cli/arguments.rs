@@ -111,8 +111,11 @@ pub(super) struct TestArguments {
 #[derive(Debug, Args)]
 pub(super) struct EraseArguments {
     /// The owner of the threads, such as key:web, jwt:https://id.example.com/:ada, or none on a server without authentication
-    #[arg(value_name = "OWNER")]
-    pub(super) owner: String,
+    #[arg(value_name = "OWNER", required_unless_present = "thread")]
+    pub(super) owner: Option<String>,
+    /// Deletes one thread, by its number in the store, as `agui-server check --store` names it
+    #[arg(long, value_name = "NUMBER", conflicts_with = "owner")]
+    pub(super) thread: Option<i64>,
     #[command(flatten)]
     pub(super) options: CommandOptions,
 }
@@ -125,6 +128,9 @@ pub(super) struct CheckArguments {
     /// Also connects to the MCP servers, names their tools and the pages that these show, and asks each model for a word
     #[arg(long)]
     pub(super) online: bool,
+    /// Also reads everything that is stored, and names damaged rows
+    #[arg(long)]
+    pub(super) store: bool,
     #[command(flatten)]
     pub(super) options: CommandOptions,
 }

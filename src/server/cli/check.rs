@@ -17,24 +17,41 @@ use crate::{
         configured::{
             ServerTools,
             agent_models::{HostedModel, hosted_models},
+            store::open_store,
         },
         options::Loaded,
     },
 };
 
 const MAX_ERROR_CHARS: usize = 500;
+const WHAT_TO_DO: &str = "a damaged value counts as absent. Restore a backup; or delete a thread, by DELETE /threads/ID of its \
+    owner or agui-server erase --thread NUMBER, and by SQL a row whose thread or run does not exist";
 
 /// Returns `false` if an MCP server cannot be connected to, or if a model does not answer.
-pub(super) async fn check(CheckArguments { file, online, options }: CheckArguments) -> Result<bool, Box<dyn Error>> {
+pub(super) async fn check(
+    CheckArguments { file, online, store, options }: CheckArguments,
+) -> Result<bool, Box<dyn Error>> {
     let (loaded, warnings) = CommandOptions { config: options.config.or(file), ..options }.load()?;
     warnings.iter().for_each(|warning| print_warning(warning));
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
+    let is_whole = !store || check_store(&loaded).await?;
     if !online {
-        return Ok(true);
+        return Ok(is_whole);
     }
     let (are_connected, answer) = (check_mcp_servers(&loaded).await?, check_models(&loaded).await?);
-    Ok(are_connected && answer)
+    Ok(is_whole && are_connected && answer)
+}
+
+async fn check_store(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
+    let (store, name) = open_store(&loaded.config).await?;
+    let damaged = store.damaged_rows().await?;
+    damaged.iter().for_each(|row| print_line(&printable_line(row)));
+    print_line(&match damaged.len() {
+        0 => format!("the store {name} is fine"),
+        count => format!("{count} damaged rows in {name}: {WHAT_TO_DO}"),
+    });
+    Ok(damaged.is_empty())
 }
 
 async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {

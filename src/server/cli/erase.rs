@@ -2,7 +2,10 @@
 
 use std::error::Error;
 
-use super::{arguments::EraseArguments, output::print_line};
+use super::{
+    arguments::{CommandOptions, EraseArguments},
+    output::print_line,
+};
 use crate::{
     auth::Principal,
     run::{Runs, ThreadOptions},
@@ -11,7 +14,11 @@ use crate::{
     threads::Threads,
 };
 
-pub(super) async fn erase(EraseArguments { owner, options }: EraseArguments) -> Result<(), Box<dyn Error>> {
+pub(super) async fn erase(EraseArguments { owner, thread, options }: EraseArguments) -> Result<(), Box<dyn Error>> {
+    if let Some(thread) = thread {
+        return erase_thread(thread, options).await;
+    }
+    let owner = owner.unwrap_or_default();
     let principal = match owner.split_once(':') {
         Some((source, name)) => Some(Principal::new(source, name)),
         None if owner == ThreadKey::ANONYMOUS => None,
@@ -29,5 +36,17 @@ pub(super) async fn erase(EraseArguments { owner, options }: EraseArguments) -> 
     // Without limits, a sweep completes deletions and removes nothing else.
     store.sweep(&Retention::default(), now()).await?;
     print_line(&format!("erased {erased} threads of {owner}"));
+    Ok(())
+}
+
+/// The thread can be so damaged that no request can name it.
+async fn erase_thread(number: i64, options: CommandOptions) -> Result<(), Box<dyn Error>> {
+    let (loaded, _) = options.load()?;
+    let (store, _) = open_store(&loaded.config).await?;
+    if !store.delete(number).await? {
+        return Err(format!("there is no thread {number}: see agui-server check --store").into());
+    }
+    store.sweep(&Retention::default(), now()).await?;
+    print_line(&format!("erased thread {number}"));
     Ok(())
 }

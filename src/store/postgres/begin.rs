@@ -37,11 +37,11 @@ pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<
 fn refusal(row: &PgRow, new: &BeginColumns) -> StoreResult<BeginOutcome> {
     let run = rows::run(row)?;
     if let Some(holder) = row.try_get::<Option<String>, _>("holder")? {
-        let is_lost = row.try_get::<Option<i64>, _>("lease_until")?.is_some_and(|until| until < new.now);
+        let is_lost = row.try_get::<Option<i64>, _>("lease_until")?.is_none_or(|until| until < new.now);
         let lease = Lease { thread: run.thread, run: run.number, holder: holder.into() };
         return Ok(BeginOutcome::Busy { run, lost: is_lost.then_some(lease) });
     }
-    let version = ThreadVersion { number: run.thread, version: row.try_get("version")? };
+    let version = ThreadVersion { number: run.thread, version: rows::count(row, "version")?.cast_signed() };
     let size = new.branch.size_after(rows::size(row)?);
     let is_too_large = new.expected == Some(version) && size.exceeds(new.max_size);
     Ok(if is_too_large { BeginOutcome::TooLarge(size) } else { BeginOutcome::Changed })

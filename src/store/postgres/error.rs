@@ -1,14 +1,25 @@
 //! Converts errors of Postgres. Errors that a later attempt may not have are transient.
 
+use std::io;
+
 use sqlx::Error;
 
 use crate::store::{OpenError, StoreError};
 
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
-        if is_transient(&error) { Self::Unavailable(error.into()) } else { Self::Failed(error.into()) }
+        let is_disk_full = error.as_database_error().is_some_and(|error| error.code().as_deref() == Some(DISK_FULL));
+        if is_disk_full {
+            Self::Unavailable(io::Error::new(io::ErrorKind::StorageFull, error).into())
+        } else if is_transient(&error) {
+            Self::Unavailable(error.into())
+        } else {
+            Self::Failed(error.into())
+        }
     }
 }
+
+const DISK_FULL: &str = "53100";
 
 fn is_transient(error: &Error) -> bool {
     match error {

@@ -50,8 +50,12 @@ const SET_FEEDBACK: &str = "
     UPDATE agui_messages SET feedback = $3 WHERE thread = $1
         AND number = (SELECT MAX(number) FROM agui_messages WHERE thread = $1 AND id = $2) RETURNING number";
 
-const BYTES_OF_OWNER: &str = "SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads WHERE owner = $1";
-const BYTES_OF_ALL: &str = "SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads WHERE $1::text IS NULL";
+/// Without those of rows that are damaged, whose sum could be too large.
+const BYTES_OF_OWNER: &str = "
+    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776";
+const BYTES_OF_ALL: &str = "
+    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads
+    WHERE $1::text IS NULL AND bytes BETWEEN 0 AND 1099511627776";
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
@@ -61,7 +65,7 @@ const LOST: &str = "
 const TAKE_OVER: &str = "
     WITH taken AS (
         UPDATE agui_threads SET holder = $4, lease_until = $6
-        WHERE number = $1 AND run = $2 AND holder = $3 AND lease_until < $5 RETURNING run
+        WHERE number = $1 AND run = $2 AND holder = $3 AND COALESCE(lease_until, 0) < $5 RETURNING run
     )
     UPDATE agui_runs SET takeovers = takeovers + 1 FROM taken WHERE number = taken.run RETURNING number";
 
@@ -202,6 +206,14 @@ impl Store for PostgresStore {
         let deleted = remove::delete(&self.pool, thread).await?;
         self.notifier.notify([Topic::Thread(thread)]);
         Ok(deleted)
+    }
+
+    async fn delete_all(&self, owner: &str) -> StoreResult<u64> {
+        remove::delete_all(&self.pool, owner).await
+    }
+
+    async fn damaged_rows(&self) -> StoreResult<Vec<String>> {
+        reader::damaged_rows(&self.pool).await
     }
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {

@@ -1,6 +1,8 @@
 //! Reads threads, pages of their messages, runs and end states.
 
-use sqlx::{Row as _, postgres::PgRow};
+use std::time::Duration;
+
+use sqlx::{AssertSqlSafe, Error, Row as _, postgres::PgRow};
 
 use super::pool::{Operation, PostgresPool, Statement};
 use crate::{
@@ -8,15 +10,20 @@ use crate::{
     store::{
         EndState, EndedRun, MessagePage, MessageQuery, RunRecord, StoreError, StoreResult, ThreadKey, ThreadParts,
         ThreadView,
+        damage::{Cell, DbRow},
+        damage_check::{CHECKED_TABLES, MAX_DAMAGED_ROWS, inspect},
         read_permits::ReadKind,
-        rows::{self, DbRow},
-        text::{from_json, name_to_text},
+        rows,
+        text::name_to_text,
         write::unanswered,
     },
 };
 
 /// Begins a transaction whose statements all see the database as it was at one moment.
 pub(super) const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// The longest time in which a check reads a table.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3600);
 
 const THREAD: &str = include_str!("sql/thread.sql");
 
@@ -39,16 +46,23 @@ const END_STATE: &str = include_str!("sql/end_state.sql");
 const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = $1 AND answered IS NOT NULL";
 
 impl DbRow for PgRow {
-    fn text(&self, column: &str) -> StoreResult<Option<&str>> {
-        Ok(self.try_get(column)?)
+    fn text(&self, column: &str) -> StoreResult<Cell<&str>> {
+        cell(self.try_get(column))
     }
 
-    fn number(&self, column: &str) -> StoreResult<Option<i64>> {
-        Ok(self.try_get(column)?)
+    fn number(&self, column: &str) -> StoreResult<Cell<i64>> {
+        cell(self.try_get(column))
     }
 
-    fn flag(&self, column: &str) -> StoreResult<bool> {
-        Ok(self.try_get(column)?)
+    fn flag(&self, column: &str) -> StoreResult<Cell<bool>> {
+        cell(self.try_get(column))
+    }
+}
+
+fn cell<T>(value: Result<Option<T>, Error>) -> StoreResult<Cell<T>> {
+    match value {
+        Err(Error::ColumnDecode { source, .. }) => Ok(Err(source.to_string())),
+        value => Ok(Ok(value?)),
     }
 }
 
@@ -113,7 +127,7 @@ pub(super) async fn messages(
     let mut operation = pool.read(ReadKind::Page, owner).await?;
     operation.begin(BEGIN_SNAPSHOT).await?;
     let newest_first = operation.all(select).await?;
-    let parents = newest_first.iter().map(|row| rows::number(row, "parent")).collect::<StoreResult<Vec<_>>>()?;
+    let parents = newest_first.iter().map(rows::parent).collect::<StoreResult<Vec<_>>>()?;
     let select = sqlx::query(SIBLINGS).bind(thread).bind(parents);
     let siblings = operation.all(select.bind(MessagePage::MAX_SIBLINGS.cast_signed() as i64)).await?;
     operation.commit().await?;
@@ -157,7 +171,32 @@ pub(super) async fn end_state(
     }
     // This statement runs after the one above, so an interrupt that was answered in between counts as answered.
     let answered = operation.all(sqlx::query(ANSWERED).bind(thread)).await?;
-    let answered = answered.iter().map(|row| from_json(row.try_get(0)?));
+    let answered = answered.iter().map(|row| rows::list(row, "answered"));
     let answered = answered.collect::<StoreResult<Vec<Vec<InterruptId>>>>()?;
     Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
+}
+
+/// The number of rows that a check reads at once, which can be large.
+const FETCH: &str = "FETCH 50 FROM agui_checked";
+
+pub(super) async fn damaged_rows(pool: &PostgresPool) -> StoreResult<Vec<String>> {
+    let mut found = Vec::new();
+    for (table, sql) in CHECKED_TABLES {
+        let mut operation = pool.operation_within(CHECK_TIMEOUT, None).await?;
+        operation.begin(BEGIN_SNAPSHOT).await?;
+        let declare = format!("DECLARE agui_checked NO SCROLL CURSOR FOR\n{sql}");
+        operation.all(sqlx::query(AssertSqlSafe(declare))).await?;
+        loop {
+            // Not prepared for the next table, whose rows have other columns.
+            let rows = operation.all(sqlx::query(FETCH).persistent(false)).await?;
+            for row in &rows {
+                found.extend(inspect(table, row)?);
+            }
+            if rows.is_empty() || found.len() >= MAX_DAMAGED_ROWS {
+                break;
+            }
+        }
+        operation.commit().await?;
+    }
+    Ok(found)
 }

@@ -18,7 +18,8 @@ const OLD_THREADS: &str = "
     SELECT number FROM agui_threads WHERE holder IS NULL AND updated_at < $1 LIMIT $2";
 const OLDEST_THREADS_OF_OWNER: &str = "
     SELECT number FROM agui_threads WHERE owner = $1 AND holder IS NULL ORDER BY run LIMIT $2";
-const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads GROUP BY owner";
+const THREADS_OF_OWNER: &str = "SELECT number FROM agui_threads WHERE owner = $1 LIMIT $2";
+const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads WHERE owner IS NOT NULL GROUP BY owner";
 
 const OLD_LOGS: &str = "SELECT number FROM agui_runs WHERE has_log AND ended_at < $1";
 const SURPLUS_LOGS: &str = "SELECT number FROM agui_runs WHERE has_log ORDER BY ended_at DESC OFFSET $1";
@@ -28,11 +29,17 @@ pub(super) async fn delete(pool: &PostgresPool, thread: i64) -> StoreResult<bool
     Ok(delete_threads(pool, &[thread], false).await? > 0)
 }
 
+/// Other servers notice that a run has lost its lease when they write for it.
+pub(super) async fn delete_all(pool: &PostgresPool, owner: &str) -> StoreResult<u64> {
+    let find = |limit| sqlx::query(THREADS_OF_OWNER).bind(owner.to_owned()).bind(limit);
+    delete_found(pool, u64::MAX, false, find).await
+}
+
 pub(super) async fn sweep(pool: &PostgresPool, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
     let mut swept = SweepResult::default();
     if let Some(oldest) = retention.thread_age.and_then(|age| now.checked_sub_unsigned(age)) {
         swept.threads +=
-            delete_found(pool, u64::MAX, |limit| sqlx::query(OLD_THREADS).bind(oldest).bind(limit)).await?;
+            delete_found(pool, u64::MAX, true, |limit| sqlx::query(OLD_THREADS).bind(oldest).bind(limit)).await?;
     }
     let (each, total) = (retention.owner_threads, retention.threads);
     if each.is_some() || total.is_some() {
@@ -41,7 +48,7 @@ pub(super) async fn sweep(pool: &PostgresPool, retention: &Retention, now: Milli
         let owners = owners.iter().map(owner).collect::<StoreResult<Vec<(String, u64)>>>()?;
         for (owner, count) in surplus(owners, each, total) {
             let find = |limit| sqlx::query(OLDEST_THREADS_OF_OWNER).bind(owner.clone()).bind(limit);
-            swept.threads += delete_found(pool, count, find).await?;
+            swept.threads += delete_found(pool, count, true, find).await?;
         }
     }
     if let Some(oldest) = retention.log_age.and_then(|age| now.checked_sub_unsigned(age)) {
@@ -54,12 +61,17 @@ pub(super) async fn sweep(pool: &PostgresPool, retention: &Retention, now: Milli
     Ok(swept)
 }
 
-async fn delete_found(pool: &PostgresPool, count: u64, find: impl Fn(i64) -> Statement<'static>) -> StoreResult<u64> {
+async fn delete_found(
+    pool: &PostgresPool,
+    count: u64,
+    only_idle: bool,
+    find: impl Fn(i64) -> Statement<'static>,
+) -> StoreResult<u64> {
     let mut deleted = 0;
     while deleted < count {
         let limit = (count - deleted).min(MAX_DELETED_THREADS);
         let found = numbers(&pool.all(find(limit.cast_signed())).await?)?;
-        let done = delete_threads(pool, &found, true).await?;
+        let done = delete_threads(pool, &found, only_idle).await?;
         deleted += done;
         if done < limit {
             break;

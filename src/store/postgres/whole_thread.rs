@@ -42,7 +42,7 @@ pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult
     parse(operation, move || {
         let content = NumberedContent {
             thread,
-            state: found.try_get("state")?,
+            state: rows::optional_number(&found, "state")?,
             states: states.iter().map(rows::numbered_state).collect::<Result<_, _>>()?,
             runs: runs.iter().map(rows::copied_run).collect::<Result<_, _>>()?,
             nodes: nodes.iter().map(rows::node).collect::<Result<_, _>>()?,

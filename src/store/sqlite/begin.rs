@@ -13,7 +13,7 @@ use crate::store::{
     BeginOutcome, Lease, RunStatus, StoreError, StoreResult, ThreadSize, ThreadVersion,
     columns::BeginColumns,
     rows,
-    text::{from_json, list_to_json},
+    text::{list_to_json, parse_json},
 };
 
 const FIND: &str = "
@@ -41,8 +41,9 @@ struct FoundThread {
 
 impl FoundThread {
     fn read(row: &Row<'_>) -> StoreResult<Self> {
-        let version = ThreadVersion { number: row.get("number")?, version: row.get("version")? };
-        Ok(Self { version, run: row.get("run")?, holder: row.get("holder")?, size: rows::size(row)? })
+        let version = ThreadVersion { number: row.get("number")?, version: rows::count(row, "version")?.cast_signed() };
+        let holder = rows::optional_text(row, "holder")?.map(Arc::from);
+        Ok(Self { version, run: rows::number(row, "run")?, holder, size: rows::size(row)? })
     }
 }
 
@@ -86,7 +87,7 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
     tx.execute(INSERT_RUN, named_params! {
         ":run": run, ":thread": thread, ":id": new.run_id, ":agent": new.agent, ":detached": new.detached,
         ":status": RunStatus::Running.as_str(), ":delivered": false, ":head": head, ":state": state,
-        ":answered": answers_of_both(answered_before, new.answered.as_deref())?, ":started_at": new.now, ":events": 0,
+        ":answered": answers_of_both(answered_before, new.answered.as_deref()), ":started_at": new.now, ":events": 0,
     })?;
     if let Some(request) = &new.request {
         let start = named_params! { ":run": run, ":head": head, ":state": state, ":request": request };
@@ -116,12 +117,11 @@ fn refusal(tx: &Tx<'_>, new: &BeginColumns, found: Option<&FoundThread>) -> Stor
     Ok(size.exceeds(new.max_size).then_some(BeginOutcome::TooLarge(size)))
 }
 
-/// An answer stays given if the run that brought it is replaced.
-fn answers_of_both(before: Option<&str>, new: Option<&str>) -> StoreResult<Option<String>> {
-    let (Some(before), Some(new)) = (before, new) else { return Ok(before.or(new).map(str::to_owned)) };
-    let mut ids: Vec<String> = from_json(before)?;
-    ids.extend(from_json::<Vec<String>>(new)?);
-    Ok(list_to_json(&ids))
+/// An answer stays given if the run that brought it is replaced. A damaged list counts as empty.
+fn answers_of_both(before: Option<&str>, new: Option<&str>) -> Option<String> {
+    let (Some(before), Some(new)) = (before, new) else { return before.or(new).map(str::to_owned) };
+    let ids: [Vec<String>; 2] = [before, new].map(|list| parse_json(list).unwrap_or_default());
+    list_to_json(&ids.concat())
 }
 
 /// Deletes an ended run. Returns the interrupts that it answered; `None` if there is no such run.

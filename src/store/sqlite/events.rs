@@ -3,11 +3,7 @@
 use rusqlite::{Connection, Row};
 
 use super::{reader::one, writer::Tx};
-use crate::store::{
-    EventPage, Lease, RunStatus, StoreResult,
-    columns::BatchColumns,
-    rows::{self, DbRow as _},
-};
+use crate::store::{EventPage, Lease, RunStatus, StoreResult, columns::BatchColumns, rows};
 
 const INSERT: &str = "
     INSERT INTO agui_events (run, last, first, body, times) SELECT ?1, ?2, ?3, ?4, ?5
@@ -16,7 +12,7 @@ const HAS_LEASE: &str = "SELECT 1 FROM agui_threads WHERE number = ? AND run = ?
 const RUN: &str = "
     SELECT status, events, (SELECT MAX(last) FROM agui_events WHERE run = number) AS logged
     FROM agui_runs WHERE number = ?";
-const READ: &str = "SELECT first, body, times FROM agui_events WHERE run = ? AND last > ? ORDER BY last";
+const READ: &str = "SELECT first, last, body, times FROM agui_events WHERE run = ? AND last > ? ORDER BY last";
 
 pub(super) fn append(tx: &mut Tx<'_>, batches: &[BatchColumns]) -> StoreResult<Vec<bool>> {
     let append = |batch: &BatchColumns| {
@@ -39,8 +35,11 @@ pub(super) fn read(conn: &Connection, run: i64, after: u64, mut space: usize) ->
     let tx = conn.unchecked_transaction()?;
     let page = |row: &Row<'_>| {
         let status = rows::status(rows::text(row, "status")?);
-        let count = if status == RunStatus::Running { row.number("logged")? } else { row.number("events")? };
-        Ok(EventPage::new(after, status, count.unwrap_or(0).cast_unsigned()))
+        let count = match status {
+            RunStatus::Running => rows::optional_number(row, "logged")?.unwrap_or_default().cast_unsigned(),
+            _ => rows::count(row, "events")?,
+        };
+        Ok(EventPage::new(after, status, count))
     };
     let Some(mut page) = one(&tx, RUN, [run], page)? else { return Ok(None) };
     let mut select = tx.prepare_cached(READ)?;

@@ -6,6 +6,7 @@ use super::{events, reader::one, search, writer::Tx};
 use crate::store::{
     FinishedRun, Lease, StoreError, StoreResult,
     columns::{BranchColumns, FinishColumns, MessageColumns},
+    rows,
 };
 
 const FIND_LEASED: &str = "
@@ -24,8 +25,10 @@ const INSERT_STATE: &str = "INSERT INTO agui_states (thread, number, body) VALUE
 pub(super) fn finish(tx: &mut Tx<'_>, end: &FinishColumns) -> StoreResult<Option<FinishedRun>> {
     let Lease { thread, run, holder } = &end.lease;
     let leased = one(tx.conn, FIND_LEASED, (thread, run, holder), |row| {
-        let [version, last_message] = [row.get("version")?, row.get("messages")?];
-        Ok(FinishedRun { version, last_message, bytes: row.get("bytes")?, state_number: row.get("state")? })
+        let [version, last_message] =
+            [rows::count(row, "version")?, rows::count(row, "messages")?].map(u64::cast_signed);
+        let state_number = rows::optional_number(row, "state")?;
+        Ok(FinishedRun { version, last_message, bytes: rows::count(row, "bytes")?, state_number })
     });
     let Some(before) = leased? else {
         let has_ended = tx.conn.prepare_cached(HAS_ENDED)?.exists((run, thread, end.status, end.ended_at))?;

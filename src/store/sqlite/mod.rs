@@ -16,19 +16,21 @@ mod finish;
 mod open;
 mod reader;
 mod remove;
+mod reserve;
 mod search;
 mod truncate;
 mod whole_thread;
 mod writer;
 
-use std::{io, path::Path, sync::Arc, time::Instant};
+use std::{io, path::Path, sync::Arc};
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
 use rusqlite::{Connection, named_params};
+use tokio::sync::Mutex;
 
 use self::{
     files::{DatabaseFiles, FileIds, file_error},
+    open::OpenDatabase,
     reader::{Readers, all, one},
     writer::{JobKind, SqliteWriter, Tx},
 };
@@ -37,6 +39,7 @@ use super::{
     MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult,
     SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, NO_WORDS, UpdateColumns},
+    damage_check::{CHECKED_TABLES, MAX_DAMAGED_ROWS, inspect},
     read_permits::{ReadKind, SERVER},
     rows,
     text::{name_to_text, to_json},
@@ -57,8 +60,11 @@ const RAISE_VERSION: &str = "UPDATE agui_threads SET version = version + 1 WHERE
 
 const THREADS: &str = include_str!("sql/threads.sql");
 
-const BYTES_OF_OWNER: &str = "SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = ?1";
-const BYTES_OF_ALL: &str = "SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE ?1 IS NULL";
+/// Without those of rows that are damaged, whose sum could be too large.
+const BYTES_OF_OWNER: &str = "
+    SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776";
+const BYTES_OF_ALL: &str = "
+    SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE ?1 IS NULL AND bytes BETWEEN 0 AND 1099511627776";
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
@@ -86,11 +92,12 @@ pub struct SqliteStore {
     readers: Readers,
     /// The permit for a step of indexing or deleting.
     upkeep: Arc<Permits>,
-    /// When the write-ahead log was last emptied.
-    truncated: Mutex<Option<Instant>>,
+    /// Locked while the write-ahead log is emptied.
+    truncating: Mutex<()>,
     files: Arc<DatabaseFiles>,
     /// The files that the connections have opened.
     opened: Arc<FileIds>,
+    capacity: Option<u64>,
 }
 
 /// Writes one page, although the number stays the same. Nothing else uses this number.
@@ -104,28 +111,31 @@ impl SqliteStore {
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         let path = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open::open(&path));
-        let (writer, files, opened) = opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))?;
+        let opened = opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))?;
+        let OpenDatabase { writer, files, ids, capacity } = opened;
         let readers = Readers::new(files.clone());
         Ok(Self {
             writer,
             readers,
             upkeep: Permits::new(1, None),
-            truncated: Mutex::default(),
+            truncating: Mutex::default(),
             files,
-            opened: Arc::new(opened),
+            opened: Arc::new(ids),
+            capacity,
         })
     }
 
     /// Repeats a step of upkeep until it returns `false`. Returns the permit of the last step.
     async fn keep_up(
         &self,
+        kind: JobKind,
         owner: &str,
         step: impl Fn(&Tx<'_>) -> StoreResult<bool> + Clone + Send + 'static,
     ) -> StoreResult<Permit> {
         let owner = owner.into();
         loop {
             let (permit, step) = (self.upkeep.take(&owner, 1).await, step.clone());
-            if !self.writer.run(JobKind::Upkeep, move |tx| step(tx)).await? {
+            if !self.writer.run(kind, move |tx| step(tx)).await? {
                 return Ok(permit);
             }
         }
@@ -140,7 +150,7 @@ impl SqliteStore {
                 return Ok(found);
             }
             let by = name.clone();
-            drop(self.keep_up(owner, move |tx| search::index_step(tx, &by)).await?);
+            drop(self.keep_up(JobKind::Indexing, owner, move |tx| search::index_step(tx, &by)).await?);
         }
     }
 }
@@ -159,7 +169,7 @@ impl Store for SqliteStore {
 
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
         let end = FinishColumns::new(lease, end, NO_WORDS)?;
-        self.writer.write(move |tx| finish::finish(tx, &end)).await
+        self.writer.run(JobKind::Ending, move |tx| finish::finish(tx, &end)).await
     }
 
     async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>> {
@@ -263,6 +273,26 @@ impl Store for SqliteStore {
         self.delete_thread(thread).await
     }
 
+    async fn delete_all(&self, owner: &str) -> StoreResult<u64> {
+        self.delete_threads_of(owner).await
+    }
+
+    async fn damaged_rows(&self) -> StoreResult<Vec<String>> {
+        let check = |conn: &Connection| {
+            let mut found = Vec::new();
+            for (table, sql) in CHECKED_TABLES {
+                let mut select = conn.prepare(sql)?;
+                let mut rows = select.query([])?;
+                while let Some(row) = rows.next()?.filter(|_| found.len() < MAX_DAMAGED_ROWS) {
+                    found.extend(inspect(table, row)?);
+                }
+            }
+            Ok(found)
+        };
+        // Not by a reader, whose time is limited.
+        self.writer.run(JobKind::Ending, move |tx| check(tx.conn)).await
+    }
+
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
         self.remove_surplus(retention, now).await
     }
@@ -284,7 +314,12 @@ impl Store for SqliteStore {
             tx.execute(COUNT_TAKEOVER, [lost.run])?;
             Ok(Some(new.clone()))
         };
-        self.writer.write(take_over).await
+        self.writer.run(JobKind::Ending, take_over).await
+    }
+
+    /// Half of what the file can have: the search index, the logs and free pages take the rest.
+    fn capacity(&self) -> Option<u64> {
+        self.capacity.map(|bytes| bytes / 2)
     }
 
     async fn check(&self) -> StoreResult<()> {

@@ -1,6 +1,6 @@
 //! Opens a database: creates it if needed, locks out other processes, and creates or checks its tables.
 
-use std::{path::Path, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -8,6 +8,7 @@ use super::{
     connection::connect,
     error::open_error,
     files::{DatabaseFiles, FileIds, file_error},
+    reserve::{DiskReserve, disk_space},
     writer::{Numbers, SqliteWriter},
 };
 use crate::store::OpenError;
@@ -16,32 +17,55 @@ const SCHEMA_VERSION: i64 = 1;
 
 const SCHEMA: &str = include_str!("schema.sql");
 
-/// Settings of the writer's connection. Deleted text is overwritten, freed pages can be returned to the file system, and
-/// the write-ahead log is copied into the file after 8,000 pages (32 MB).
+/// Settings of the writer's connection. Deleted text is overwritten, and freed pages can be returned to the file system. The
+/// writer decides when the write-ahead log is copied into the file.
 const WRITER_SETTINGS: &str = "
     PRAGMA auto_vacuum = INCREMENTAL;
     PRAGMA journal_mode = WAL;
     PRAGMA secure_delete = ON;
-    PRAGMA wal_autocheckpoint = 8000;
+    PRAGMA wal_autocheckpoint = 0;
     PRAGMA journal_size_limit = 67108864;";
 
 const HAS_TABLES: &str = "SELECT 1 FROM sqlite_schema WHERE name = 'agui_schema'";
 const VERSION: &str = "SELECT MAX(version) FROM agui_schema";
+/// Numbers of 2^39 and more are damaged: the search index has no row ids for their threads.
 const NUMBERS: &str = "
-    SELECT 1 + COALESCE((SELECT MAX(number) FROM agui_threads), 0), 1 + COALESCE((SELECT MAX(number) FROM agui_runs), 0)";
+    SELECT 1 + COALESCE((SELECT MAX(number) FROM agui_threads WHERE number < 549755813888), 0),
+        1 + COALESCE((SELECT MAX(number) FROM agui_runs WHERE number < 549755813888), 0)";
 
-pub(super) fn open(path: &Path) -> Result<(SqliteWriter, Arc<DatabaseFiles>, FileIds), OpenError> {
+/// An open database.
+pub(super) struct OpenDatabase {
+    pub(super) writer: SqliteWriter,
+    pub(super) files: Arc<DatabaseFiles>,
+    pub(super) ids: FileIds,
+    /// The bytes that the database can have until the disk is full.
+    pub(super) capacity: Option<u64>,
+}
+
+pub(super) fn open(path: &Path) -> Result<OpenDatabase, OpenError> {
     let files = Arc::new(DatabaseFiles::lock(path)?);
     let path = &files.path;
+    let reserve = DiskReserve::new(path);
+    let (conn, numbers) = match open_tables(path) {
+        // The cause may be a full disk, which SQLite does not say of all its files.
+        Err(OpenError::File { .. } | OpenError::Tables { .. }) if reserve.give_up() => open_tables(path)?,
+        opened => opened?,
+    };
+    let ids = files.ids().map_err(|error| file_error(path, error))?;
+    let stored = fs::metadata(path).map_or(0, |file| file.len());
+    let capacity = disk_space(path).map(|space| space.available.saturating_add(stored));
+    let writer = SqliteWriter::start(conn, numbers, reserve, files.clone()).map_err(|error| file_error(path, error))?;
+    Ok(OpenDatabase { writer, files, ids, capacity })
+}
+
+fn open_tables(path: &Path) -> Result<(Connection, Numbers), OpenError> {
     let to_error = |error| open_error(path, &error);
     let conn = connect(path).map_err(to_error)?;
     conn.execute_batch(WRITER_SETTINGS).map_err(to_error)?;
     create_or_check_tables(&conn, path)?;
     let numbers = conn.query_row(NUMBERS, [], |row| Ok(Numbers { next_thread: row.get(0)?, next_run: row.get(1)? }));
     let numbers = numbers.map_err(to_error)?;
-    let ids = files.ids().map_err(|error| file_error(path, error))?;
-    let writer = SqliteWriter::start(conn, numbers, files.clone()).map_err(|error| file_error(path, error))?;
-    Ok((writer, files, ids))
+    Ok((conn, numbers))
 }
 
 fn create_or_check_tables(conn: &Connection, path: &Path) -> Result<(), OpenError> {

@@ -19,9 +19,10 @@ use crate::{
     protocol::InterruptId,
     store::{
         EndState, MessagePage, MessageQuery, StoreError, StoreResult, ThreadKey, ThreadParts, ThreadView,
+        damage::{Cell, DbRow},
         read_permits::{ReadKind, ReadPermits},
-        rows::{self, DbRow},
-        text::{from_json, name_to_text, to_json},
+        rows,
+        text::{name_to_text, to_json},
         write::unanswered,
     },
 };
@@ -113,16 +114,18 @@ impl Drop for StopOnDrop {
 }
 
 impl DbRow for Row<'_> {
-    fn text(&self, column: &str) -> StoreResult<Option<&str>> {
-        Ok(self.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from)?)
+    fn text(&self, column: &str) -> StoreResult<Cell<&str>> {
+        let value = self.get_ref(column)?;
+        Ok(value.as_str_or_null().map_err(|error| format!("{}: {error}", value.data_type())))
     }
 
-    fn number(&self, column: &str) -> StoreResult<Option<i64>> {
-        Ok(self.get(column)?)
+    fn number(&self, column: &str) -> StoreResult<Cell<i64>> {
+        let value = self.get_ref(column)?;
+        Ok(value.as_i64_or_null().map_err(|error| format!("{}: {error}", value.data_type())))
     }
 
-    fn flag(&self, column: &str) -> StoreResult<bool> {
-        Ok(self.get(column)?)
+    fn flag(&self, column: &str) -> StoreResult<Cell<bool>> {
+        Ok(self.number(column)?.map(|number| number.map(|number| number != 0)))
     }
 }
 
@@ -200,7 +203,7 @@ pub(super) fn end_state(
     if left.interrupts.is_empty() {
         return Ok(Some(left));
     }
-    let answered: Vec<Vec<InterruptId>> = all(&tx, ANSWERED, [thread], |row| from_json(&row.get::<_, String>(0)?))?;
+    let answered: Vec<Vec<InterruptId>> = all(&tx, ANSWERED, [thread], |row| rows::list(row, "answered"))?;
     Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
 }
 

@@ -4,8 +4,8 @@
 //! purged in steps of a few milliseconds, so that runs which begin or end meanwhile do not wait. A purge that the end of
 //! the process interrupts continues with the next sweep.
 //!
-//! No deleted text remains in the files: pages are overwritten (`secure_delete`), and the write-ahead log is emptied. A sweep
-//! returns free pages to the file system.
+//! No deleted text remains in the files: pages are overwritten (`secure_delete`), and the write-ahead log is emptied
+//! ([`truncate`]), at the latest by the next sweep. A sweep returns free pages to the file system.
 
 use std::{
     collections::HashMap,
@@ -18,12 +18,14 @@ use super::{
     SqliteStore,
     reader::{all, one},
     search,
-    writer::Tx,
+    truncate::{self, ConcurrentReads},
+    writer::{JobKind, Tx},
 };
 use crate::store::{
     Millis, Retention, StoreResult, SweepResult,
     read_permits::{ReadKind, SERVER},
     retention::surplus,
+    rows,
 };
 
 /// The time that one step of a purge occupies the writer.
@@ -33,16 +35,20 @@ const MAX_PURGED_ROWS: i64 = 20;
 const MAX_DELETED_LOGS: usize = 20;
 
 const UNLINK: &str = "
-    UPDATE agui_threads SET former_owner = owner, owner = '', id = number, holder = NULL
-    WHERE number = ?1 AND owner <> '' RETURNING former_owner";
+    UPDATE agui_threads SET former_owner = owner, owner = '', id = number, run = -number, holder = NULL
+    WHERE number = ?1 AND owner IS NOT '' RETURNING former_owner";
+const UNLINK_ALL: &str = "
+    UPDATE agui_threads SET former_owner = owner, owner = '', id = number, run = -number, holder = NULL
+    WHERE number IN (SELECT number FROM agui_threads WHERE owner = ?1 LIMIT ?2)";
 const UNLINK_IDLE: &str = "
-    UPDATE agui_threads SET former_owner = owner, owner = '', id = number WHERE number IN (
+    UPDATE agui_threads SET former_owner = owner, owner = '', id = number, run = -number WHERE number IN (
         SELECT number FROM agui_threads WHERE owner = ?1 AND holder IS NULL ORDER BY run LIMIT ?2)";
 const UNLINK_OLD: &str = "
-    UPDATE agui_threads SET former_owner = owner, owner = '', id = number WHERE number IN (
+    UPDATE agui_threads SET former_owner = owner, owner = '', id = number, run = -number WHERE number IN (
         SELECT number FROM agui_threads WHERE owner <> '' AND holder IS NULL AND updated_at < ?1 LIMIT ?2)";
 
-const OWNERS: &str = "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> '' GROUP BY owner";
+const OWNERS: &str =
+    "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> '' AND typeof(owner) = 'text' GROUP BY owner";
 
 const FIND_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' LIMIT 1";
 const IS_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' AND number = ?";
@@ -72,12 +78,27 @@ const DELETE_LOG: [&str; 3] = [
 
 impl SqliteStore {
     pub(super) async fn delete_thread(&self, thread: i64) -> StoreResult<bool> {
-        let unlink = move |tx: &mut Tx<'_>| one(tx.conn, UNLINK, [thread], |row| Ok(row.get::<_, String>(0)?));
-        let Some(owner) = self.writer.write(unlink).await? else { return Ok(false) };
-        // Keeps the permit, so that one truncation runs at a time.
-        let _permit = self.keep_up(&owner, move |tx| purge_step(tx, Some(thread))).await?;
-        self.truncate_log().await?;
+        let unlink = move |tx: &mut Tx<'_>| {
+            let owner = one(tx.conn, UNLINK, [thread], |row| Ok(rows::text(row, "former_owner")?.to_owned()))?;
+            owner.map(|owner| truncate::owe(tx).map(|()| owner)).transpose()
+        };
+        let Some(owner) = self.writer.run(JobKind::Ending, unlink).await? else { return Ok(false) };
+        let removed = async {
+            drop(self.keep_up(JobKind::Purging, &owner, move |tx| purge_step(tx, Some(thread))).await?);
+            self.truncate_log(ConcurrentReads::GoOn).await
+        };
+        left_to_sweep(removed.await);
         Ok(true)
+    }
+
+    pub(super) async fn delete_threads_of(&self, owner: &str) -> StoreResult<u64> {
+        let deleted = self.unlink(UNLINK_ALL, owner.to_owned(), u64::MAX).await?;
+        let removed = async {
+            self.purge().await?;
+            self.truncate_log(ConcurrentReads::GoOn).await
+        };
+        left_to_sweep(removed.await);
+        Ok(deleted)
     }
 
     pub(super) async fn remove_surplus(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
@@ -96,9 +117,7 @@ impl SqliteStore {
             }
         }
         self.purge().await?;
-        if swept != SweepResult::default() && self.is_truncation_due() {
-            self.truncate_log().await?;
-        }
+        self.truncate_log(ConcurrentReads::Wait).await?;
         Ok(swept)
     }
 
@@ -109,7 +128,14 @@ impl SqliteStore {
         let mut unlinked = 0;
         while unlinked < count {
             let (filter, limit) = (filter.clone(), (count - unlinked).min(MAX_UNLINKED));
-            let done = self.writer.write(move |tx| Ok(tx.execute(sql, (&filter, limit as i64))? as u64)).await?;
+            let unlink = move |tx: &mut Tx<'_>| {
+                let count = tx.execute(sql, (&filter, limit as i64))? as u64;
+                if count > 0 {
+                    truncate::owe(tx)?;
+                }
+                Ok(count)
+            };
+            let done = self.writer.run(JobKind::Ending, unlink).await?;
             unlinked += done;
             if done < limit {
                 break;
@@ -135,14 +161,25 @@ impl SqliteStore {
         for some in logs.chunks(MAX_DELETED_LOGS) {
             let some = some.to_vec();
             let delete = |tx: &Tx<'_>, run| DELETE_LOG.iter().try_for_each(|sql| tx.execute(sql, [run]).map(drop));
-            self.writer.write(move |tx| some.iter().try_for_each(|run| delete(tx, *run))).await?;
+            let delete_some = move |tx: &mut Tx<'_>| {
+                some.iter().try_for_each(|run| delete(tx, *run))?;
+                truncate::owe(tx)
+            };
+            self.writer.run(JobKind::Ending, delete_some).await?;
         }
         Ok(logs.len() as u64)
     }
 
     async fn purge(&self) -> StoreResult<()> {
-        drop(self.keep_up(SERVER, |tx| purge_step(tx, None)).await?);
-        self.keep_up(SERVER, vacuum_step).await.map(drop)
+        drop(self.keep_up(JobKind::Purging, SERVER, |tx| purge_step(tx, None)).await?);
+        self.keep_up(JobKind::Purging, SERVER, vacuum_step).await.map(drop)
+    }
+}
+
+/// The thread is deleted once it is unlinked. What is left to do is remembered in the database.
+fn left_to_sweep(removed: StoreResult<()>) {
+    if let Err(error) = removed {
+        tracing::warn!(?error, "the rows of a deleted thread could not be removed; the next sweep tries again");
     }
 }
 
@@ -176,5 +213,10 @@ fn vacuum_step(tx: &Tx<'_>) -> StoreResult<bool> {
     let mut vacuum = tx.conn.prepare("PRAGMA incremental_vacuum(200)")?;
     let mut pages = vacuum.query([])?;
     while pages.next()?.is_some() {}
-    Ok((1..before).contains(&free_pages()?))
+    let after = free_pages()?;
+    if after < before {
+        // The file becomes smaller when the log is copied into it.
+        truncate::owe(tx)?;
+    }
+    Ok((1..before).contains(&after))
 }

@@ -93,6 +93,12 @@ CREATE TABLE agui_run_starts (
     request TEXT NOT NULL           -- JSON: the input without messages and state
 );
 
+-- What is promised and not done yet (truncate.rs). An unlinked thread is to be purged, which its own row says.
+CREATE TABLE agui_owed (
+    what TEXT PRIMARY KEY,          -- 'truncation': the write-ahead log may have deleted text
+    number INTEGER NOT NULL         -- how often it was promised
+) WITHOUT ROWID;
+
 -- The search index (search.rs): the words of titles and messages, without the texts. Each begins with the hash of its owner.
 CREATE VIRTUAL TABLE agui_words USING fts5 (words, content = '', tokenize = 'unicode61 remove_diacritics 2');
 INSERT INTO agui_words (agui_words, rank) VALUES ('secure-delete', 1);

@@ -21,9 +21,9 @@ use super::{
 use crate::{
     protocol::Message,
     store::{
-        StoreResult, Thread, ThreadPage, rows,
+        StoreError, StoreResult, Thread, ThreadPage, rows,
         search::{searched_text, terms},
-        text::{from_json, name_to_text},
+        text::{name_to_text, parse_json},
         words::{indexed, is_completed, separated},
     },
 };
@@ -43,14 +43,22 @@ const NEXT_MESSAGES: &str = "SELECT number, body FROM agui_messages WHERE thread
 pub(super) const ADD: &str = "INSERT INTO agui_words (rowid, words) VALUES (?, ?)";
 pub(super) const REMOVE: &str = "INSERT INTO agui_words (agui_words, rowid, words) VALUES ('delete', ?, ?)";
 const SET_INDEXED: &str = "UPDATE agui_threads SET indexed = ? WHERE number = ?";
-const SET_INDEXED_TITLE: &str = "UPDATE agui_threads SET indexed_title = ? WHERE number = ?";
+const SET_INDEXED_TITLE: &str = "UPDATE agui_threads SET indexed_title = title WHERE number = ?";
+const SET_ALL_INDEXED: &str = "UPDATE agui_threads SET indexed = messages WHERE number = ?";
+const CLEAR_INDEXED: &str = "UPDATE agui_threads SET indexed = 0, indexed_title = NULL WHERE number = ?";
+const RESET: [&str; 2] = [
+    "INSERT INTO agui_words (agui_words) VALUES ('delete-all')",
+    "UPDATE agui_threads SET indexed = 0, indexed_title = NULL",
+];
 
 const FIND: &str = include_str!("sql/search.sql");
 
 /// A deleted thread, with the last message that is indexed.
 const DELETED_THREAD: &str = "
-    SELECT t.former_owner, t.indexed, t.indexed_title, m.body FROM agui_threads AS t
-    LEFT JOIN agui_messages AS m ON m.thread = t.number AND m.number = t.indexed WHERE t.number = ?1";
+    SELECT t.former_owner, m.number, t.indexed, t.indexed_title, m.body FROM agui_threads AS t
+    LEFT JOIN agui_messages AS m ON m.thread = t.number AND m.number = (
+        SELECT MAX(number) FROM agui_messages WHERE thread = ?1 AND number <= t.indexed)
+    WHERE t.number = ?1";
 
 const INDEXED_MESSAGE: &str = "
     SELECT t.owner, m.body FROM agui_threads AS t JOIN agui_messages AS m ON m.thread = t.number AND m.number = ?2
@@ -71,57 +79,94 @@ pub(super) fn find(conn: &Connection, owner: &str, page: &ThreadPage) -> StoreRe
     all(conn, FIND, params, |row| rows::thread(row)).map(Some)
 }
 
+/// Runs a step of indexing. If a damaged row makes it fail, the index is emptied, and the step runs again: the words of such a
+/// row cannot be named, and must not stay in the file. Searches fill the index again.
+fn mended<T>(tx: &Tx<'_>, step: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
+    match step() {
+        Err(StoreError::Failed(error)) => {
+            tracing::error!(?error, "a damaged row is in the search index, which is emptied: searches fill it again");
+            RESET.iter().try_for_each(|sql| tx.execute(sql, []).map(drop))?;
+            step()
+        }
+        done => done,
+    }
+}
+
 /// Indexes what an owner has written, for the time of [`INDEX_STEP`], and at least one message. Returns whether there may be
 /// more.
 pub(super) fn index_step(tx: &Tx<'_>, owner: &str) -> StoreResult<bool> {
     let (begin, word) = (Instant::now(), owner_word(owner));
     while begin.elapsed() < INDEX_STEP {
-        let pending: Option<(i64, i64, Option<String>, Option<String>)> =
-            one(tx.conn, NEXT_THREAD, [owner], |row| Ok(row.try_into()?))?;
-        let Some((number, mut indexed, title, indexed_title)) = pending else { return Ok(false) };
-        if title != indexed_title {
-            write_title(tx, REMOVE, number, &word, indexed_title.as_deref())?;
-            write_title(tx, ADD, number, &word, title.as_deref())?;
-            tx.execute(SET_INDEXED_TITLE, (title, number))?;
+        if !mended(tx, || index_some(tx, owner, &word, begin))? {
+            return Ok(false);
         }
-        let mut select = tx.conn.prepare_cached(NEXT_MESSAGES)?;
-        let mut messages = select.query((number, indexed))?;
-        while let Some(message) = messages.next()? {
-            indexed = message.get("number")?;
-            write_message(tx, ADD, number, indexed, &word, rows::text(message, "body")?)?;
-            if begin.elapsed() >= INDEX_STEP {
-                break;
-            }
-        }
-        tx.execute(SET_INDEXED, (indexed, number))?;
     }
+    Ok(true)
+}
+
+/// Indexes messages of one thread. Returns whether there was one.
+fn index_some(tx: &Tx<'_>, owner: &str, word: &str, begin: Instant) -> StoreResult<bool> {
+    let pending = one(tx.conn, NEXT_THREAD, [owner], |row| {
+        // A damaged title is indexed as none.
+        let title = rows::optional_text(row, "title")?.map(str::to_owned);
+        let indexed_title: Option<String> = row.get("indexed_title")?;
+        Ok((row.get::<_, i64>("number")?, row.get::<_, i64>("indexed")?, title, indexed_title))
+    })?;
+    let Some((number, mut indexed, title, indexed_title)) = pending else { return Ok(false) };
+    if title != indexed_title {
+        write_title(tx, REMOVE, number, word, indexed_title.as_deref())?;
+        write_title(tx, ADD, number, word, title.as_deref())?;
+    }
+    tx.execute(SET_INDEXED_TITLE, [number])?;
+    let mut select = tx.conn.prepare_cached(NEXT_MESSAGES)?;
+    let mut messages = select.query((number, indexed))?;
+    while let Some(message) = messages.next()? {
+        indexed = message.get("number")?;
+        write_message(tx, ADD, number, indexed, word, rows::text(message, "body")?)?;
+        if begin.elapsed() >= INDEX_STEP {
+            tx.execute(SET_INDEXED, (indexed, number))?;
+            return Ok(true);
+        }
+    }
+    // The number of messages, even if there are fewer.
+    tx.execute(SET_ALL_INDEXED, [number])?;
     Ok(true)
 }
 
 /// Removes a message from the index before it is changed, or adds it again. Returns whether it was indexed.
 pub(super) fn write_indexed(tx: &Tx<'_>, sql: &str, thread: i64, number: i64) -> StoreResult<bool> {
-    let found: Option<(String, String)> = one(tx.conn, INDEXED_MESSAGE, [thread, number], |row| Ok(row.try_into()?))?;
-    let Some((owner, body)) = found else { return Ok(false) };
-    write_message(tx, sql, thread, number, &owner_word(&owner), &body)?;
-    Ok(true)
+    mended(tx, || {
+        let found: Option<(String, String)> =
+            one(tx.conn, INDEXED_MESSAGE, [thread, number], |row| Ok(row.try_into()?))?;
+        let Some((owner, body)) = found else { return Ok(false) };
+        write_message(tx, sql, thread, number, &owner_word(&owner), &body)?;
+        Ok(true)
+    })
 }
 
 /// Removes one row of a deleted thread from the index. Returns whether there was one.
 pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
-    let deleted: Option<(String, i64, Option<String>, Option<String>)> =
-        one(tx.conn, DELETED_THREAD, [thread], |row| Ok(row.try_into()?))?;
-    let Some((owner, indexed, title, body)) = deleted else { return Ok(false) };
-    let owner = owner_word(&owner);
-    if let Some(body) = body {
-        write_message(tx, REMOVE, thread, indexed, &owner, &body)?;
-        tx.execute(SET_INDEXED, (indexed - 1, thread))?;
-    } else if title.is_some() {
-        write_title(tx, REMOVE, thread, &owner, title.as_deref())?;
-        tx.execute(SET_INDEXED_TITLE, (None::<String>, thread))?;
-    } else {
-        return Ok(false);
-    }
-    Ok(true)
+    mended(tx, || {
+        let removed = one(tx.conn, DELETED_THREAD, [thread], |row| {
+            let (indexed, title): (i64, Option<String>) = (row.get("indexed")?, row.get("indexed_title")?);
+            if indexed == 0 && title.is_none() {
+                return Ok(false);
+            }
+            let owner = owner_word(&row.get::<_, String>("former_owner")?);
+            match row.get::<_, Option<i64>>("number")? {
+                Some(number) => {
+                    write_message(tx, REMOVE, thread, number, &owner, &row.get::<_, String>("body")?)?;
+                    tx.execute(SET_INDEXED, (number - 1, thread))?;
+                }
+                None => {
+                    write_title(tx, REMOVE, thread, &owner, title.as_deref())?;
+                    tx.execute(CLEAR_INDEXED, [thread])?;
+                }
+            }
+            Ok(true)
+        });
+        Ok(removed?.unwrap_or_default())
+    })
 }
 
 fn write_title(tx: &Tx<'_>, sql: &str, thread: i64, owner: &str, title: Option<&str>) -> StoreResult<()> {
@@ -132,8 +177,13 @@ fn write_title(tx: &Tx<'_>, sql: &str, thread: i64, owner: &str, title: Option<&
 }
 
 fn write_message(tx: &Tx<'_>, sql: &str, thread: i64, number: i64, owner: &str, body: &str) -> StoreResult<()> {
-    let text = from_json::<Message>(body).ok().and_then(|message| searched_text(&message));
-    match text.filter(|_| number <= MAX_INDEXED_MESSAGE) {
+    let text = match parse_json::<Message>(body) {
+        Ok(message) => searched_text(&message),
+        // It was not added, or has been damaged since then.
+        Err(problem) if sql == REMOVE => return Err(StoreError::Failed(problem.into())),
+        Err(_) => None,
+    };
+    match text.filter(|_| (1..=MAX_INDEXED_MESSAGE).contains(&number)) {
         Some(text) => write(tx, sql, thread << MESSAGE_BITS | number, owner, &text),
         None => Ok(()),
     }

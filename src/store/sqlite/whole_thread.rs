@@ -19,7 +19,7 @@ const RUNS: &str = "SELECT *, 0 AS logged FROM agui_runs WHERE thread = ? AND en
 
 pub(super) fn read(conn: &Connection, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
     let tx = conn.unchecked_transaction()?;
-    let thread = |row: &Row<'_>| Ok((rows::thread(row)?, row.get("state")?));
+    let thread = |row: &Row<'_>| Ok((rows::thread(row)?, rows::optional_number(row, "state")?));
     let thread = one(&tx, THREAD, (&key.owner, name_to_text(&key.id)), thread)?;
     let Some((thread, state)) = thread else { return Ok(None) };
     let number = thread.number;

@@ -3,7 +3,8 @@
 
 use std::{
     collections::VecDeque,
-    io, iter,
+    fs, io, iter,
+    panic::{self, AssertUnwindSafe},
     sync::{
         Arc,
         mpsc::{Receiver, Sender, channel},
@@ -15,7 +16,11 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, Params};
 use tokio::sync::oneshot;
 
-use super::files::DatabaseFiles;
+use super::{
+    error::disk_full,
+    files::DatabaseFiles,
+    reserve::{DiskReserve, disk_space},
+};
 use crate::store::{StoreError, StoreResult};
 
 const MAX_GROUP: usize = 128;
@@ -30,6 +35,9 @@ pub(super) struct SqliteWriter {
 pub(super) struct Tx<'c> {
     pub(super) conn: &'c Connection,
     pub(super) numbers: &'c mut Numbers,
+    reserve: &'c DiskReserve,
+    /// Whether the log is copied into the file when it is long.
+    copies_log: bool,
 }
 
 impl Tx<'_> {
@@ -60,10 +68,15 @@ impl Numbers {
 
 impl SqliteWriter {
     /// Starts the thread.
-    pub(super) fn start(conn: Connection, numbers: Numbers, files: Arc<DatabaseFiles>) -> io::Result<Self> {
+    pub(super) fn start(
+        conn: Connection,
+        numbers: Numbers,
+        reserve: DiskReserve,
+        files: Arc<DatabaseFiles>,
+    ) -> io::Result<Self> {
         let (jobs, waiting) = channel();
         let thread = thread::Builder::new().name("agui-sqlite".to_owned()).spawn(move || {
-            run_jobs(&conn, numbers, &waiting);
+            run_jobs(&conn, numbers, &reserve, &waiting);
             drop(conn);
             drop(files);
         })?;
@@ -109,11 +122,25 @@ impl Drop for SqliteWriter {
     }
 }
 
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum JobKind {
     Operation,
+    /// An operation that deletes something or ends a run.
+    Ending,
     /// A few milliseconds of work that no operation waits for.
-    Upkeep,
+    Indexing,
+    /// The same, and it deletes something.
+    Purging,
+}
+
+impl JobKind {
+    fn is_upkeep(self) -> bool {
+        matches!(self, Self::Indexing | Self::Purging)
+    }
+
+    fn may_use_reserve(self) -> bool {
+        matches!(self, Self::Ending | Self::Purging)
+    }
 }
 
 type WriteWork = Box<dyn FnMut(&mut Tx<'_>) -> StoreResult<()> + Send>;
@@ -131,8 +158,9 @@ impl WriteJob {
     }
 }
 
-fn run_jobs(conn: &Connection, mut numbers: Numbers, waiting: &Receiver<WriteJob>) {
-    let (mut tx, mut upkeep) = (Tx { conn, numbers: &mut numbers }, VecDeque::new());
+fn run_jobs(conn: &Connection, mut numbers: Numbers, reserve: &DiskReserve, waiting: &Receiver<WriteJob>) {
+    let mut tx = Tx { conn, numbers: &mut numbers, reserve, copies_log: false };
+    let mut upkeep = VecDeque::new();
     loop {
         let first = if upkeep.is_empty() { waiting.recv().ok() } else { None };
         if first.is_none() && upkeep.is_empty() {
@@ -141,7 +169,7 @@ fn run_jobs(conn: &Connection, mut numbers: Numbers, waiting: &Receiver<WriteJob
         // Lets tasks that are about to send an operation do so before the transaction begins.
         thread::yield_now();
         let jobs = first.into_iter().chain(waiting.try_iter().take(MAX_GROUP - 1));
-        let (operations, steps): (Vec<_>, Vec<_>) = jobs.partition(|job| job.kind == JobKind::Operation);
+        let (operations, steps): (Vec<_>, Vec<_>) = jobs.partition(|job| !job.kind.is_upkeep());
         upkeep.extend(steps);
         if !operations.is_empty() {
             run_group(&mut tx, operations);
@@ -153,17 +181,60 @@ fn run_jobs(conn: &Connection, mut numbers: Numbers, waiting: &Receiver<WriteJob
 }
 
 fn run_group(tx: &mut Tx<'_>, mut group: Vec<WriteJob>) {
+    let has_space = tx.reserve.has_space();
+    copy_log_when_long(tx, has_space);
+    if !has_space {
+        let refused = group.extract_if(.., |job| !job.kind.may_use_reserve());
+        refused.for_each(|job| job.complete(Err(disk_full())));
+        if group.is_empty() {
+            return;
+        }
+    }
     match begin(tx) {
         Ok(()) => match commit(tx, &mut group) {
             Ok(()) => group.into_iter().for_each(|job| job.complete(Ok(()))),
-            Err(error) if group.len() == 1 => fail(group, error),
-            Err(_) => group.into_iter().for_each(|mut job| {
-                let result = begin(tx).and_then(|()| commit(tx, std::slice::from_mut(&mut job)));
-                job.complete(result);
-            }),
+            Err(error) if group.len() == 1 && !error.is_disk_full() => fail(group, error),
+            Err(_) => group.into_iter().for_each(|job| run_alone(tx, job)),
         },
         // Another process has locked the file.
         Err(error) => fail(group, error),
+    }
+}
+
+/// Runs a job in a transaction of its own. On a full disk, one that may use the reserve runs again with it.
+fn run_alone(tx: &mut Tx<'_>, mut job: WriteJob) {
+    let may_use_reserve = job.kind.may_use_reserve();
+    let mut attempt = |tx: &mut Tx<'_>| begin(tx).and_then(|()| commit(tx, std::slice::from_mut(&mut job)));
+    let lacks_space =
+        |result: &StoreResult<()>| may_use_reserve && result.as_ref().is_err_and(StoreError::is_disk_full);
+    let mut result = attempt(tx);
+    if lacks_space(&result) {
+        tx.reserve.give_up();
+        copy_log(tx);
+        result = attempt(tx);
+    }
+    job.complete(result);
+}
+
+/// While the disk is full, the log is not copied: to copy a part of it could take all space, and give back none.
+fn copy_log_when_long(tx: &mut Tx<'_>, is_on: bool) {
+    if tx.copies_log != is_on {
+        let pages = if is_on { tx.reserve.log_pages() } else { 0 };
+        let set = tx.conn.execute_batch(&format!("PRAGMA wal_autocheckpoint = {pages}"));
+        tx.copies_log = set.map_or(tx.copies_log, |()| is_on);
+    }
+}
+
+/// Copies the log into the file, so that it is written from its beginning again, if the disk has room for what the file grows
+/// by.
+fn copy_log(tx: &mut Tx<'_>) {
+    const SIZE: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+    copy_log_when_long(tx, false);
+    let size = tx.conn.query_row(SIZE, [], |row| row.get::<_, i64>(0)).unwrap_or_default().cast_unsigned();
+    let grows = fs::metadata(&tx.reserve.database).map_or(0, |file| size.saturating_sub(file.len()));
+    let has_room = disk_space(&tx.reserve.database).is_some_and(|space| space.available >= grows);
+    if has_room && let Err(error) = tx.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+        tracing::debug!(%error, "the write-ahead log cannot be copied");
     }
 }
 
@@ -179,7 +250,12 @@ fn begin(tx: &Tx<'_>) -> StoreResult<()> {
 }
 
 fn commit(tx: &mut Tx<'_>, group: &mut [WriteJob]) -> StoreResult<()> {
-    let worked = group.iter_mut().try_for_each(|job| (job.work)(tx));
+    // A panic would end the writing thread, and with it the store.
+    let mut work = |job: &mut WriteJob| {
+        let worked = panic::catch_unwind(AssertUnwindSafe(|| (job.work)(tx)));
+        worked.unwrap_or_else(|_| Err(StoreError::Failed("a write has panicked".into())))
+    };
+    let worked = group.iter_mut().try_for_each(&mut work);
     let committed = worked.and_then(|()| tx.execute("COMMIT", []).map(drop));
     if committed.is_err() && !tx.conn.is_autocommit() {
         // Fails if SQLite has rolled back by itself, as it does after some errors.

@@ -18,12 +18,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest time of an answer, whatever the store does: the server's limit of 800 ms, and time for a busy machine.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
+const UNAVAILABLE: &str = "store_unavailable";
+
 fn start(folder: &Path) -> Replica {
     Replica::start(&[("AGUI_SERVER__DATA_DIR", folder.to_str().unwrap())])
 }
 
 /// Waits until the server is not ready. Every answer, ready or not, must come in time.
-async fn until_unready(server: &Replica, why: &str) {
+async fn until_unready(server: &Replica, why: &str, status: &str) {
     let body = poll_until(why, async || {
         let begin = Instant::now();
         let response = server.get("/readyz").await;
@@ -35,7 +37,7 @@ async fn until_unready(server: &Replica, why: &str) {
         response.json::<Value>().await.ok()
     })
     .await;
-    assert_eq!(body["status"], "store_unavailable", "{why}");
+    assert_eq!(body["status"], status, "{why}");
 }
 
 #[tokio::test]
@@ -44,7 +46,7 @@ async fn a_server_with_a_full_disk_is_not_ready() {
     let server = start(disk.path());
     server.until_answered("/readyz", 200).await;
     let filler = disk.fill();
-    until_unready(&server, "a full disk").await;
+    until_unready(&server, "a full disk", "disk_full").await;
     assert_eq!(server.post(&ask("r", "hello")).await.status(), 503);
     fs::remove_file(filler).unwrap();
     server.until_answered("/readyz", 200).await;
@@ -60,7 +62,7 @@ async fn a_server_whose_database_was_removed_or_replaced_is_not_ready() {
         let file = folder.path().join(format!("agui-server.sqlite{suffix}"));
         let moved = folder.path().join("moved");
         fs::rename(&file, &moved).unwrap();
-        until_unready(&server, "a removed file").await;
+        until_unready(&server, "a removed file", UNAVAILABLE).await;
         fs::copy(&moved, &file).unwrap();
         // An answer within the interval may be that of an earlier probe, and the first one after it begins a new probe.
         let begin = Instant::now();
@@ -82,7 +84,7 @@ async fn a_server_that_cannot_lock_its_file_is_not_ready() {
     server.until_answered("/readyz", 200).await;
     let other = rusqlite::Connection::open(folder.path().join("agui-server.sqlite")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    until_unready(&server, "a locked file").await;
+    until_unready(&server, "a locked file", UNAVAILABLE).await;
     other.execute_batch("COMMIT").unwrap();
     server.until_answered("/readyz", 200).await;
 }
@@ -93,11 +95,11 @@ async fn without_postgres_a_server_says_within_seconds_that_it_is_not_ready() {
     let [server] = replicas_on(&postgres.database("readiness").await, LEASE);
     server.until_answered("/readyz", 200).await;
     postgres.suspend();
-    until_unready(&server, "a Postgres that does not respond").await;
+    until_unready(&server, "a Postgres that does not respond", UNAVAILABLE).await;
     postgres.resume();
     server.until_answered("/readyz", 200).await;
     postgres.stop_immediately();
-    until_unready(&server, "a Postgres that has crashed").await;
+    until_unready(&server, "a Postgres that has crashed", UNAVAILABLE).await;
     postgres.start();
     server.until_answered("/readyz", 200).await;
 }

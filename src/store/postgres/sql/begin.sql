@@ -1,5 +1,5 @@
 -- Begins a run on an existing thread. Returns no row, and writes nothing, if the thread has another version, has a
--- running run, or would become too large.
+-- running run, or would become too large. A damaged version counts as 0.
 -- $1 BeginColumns as JSON
 WITH new AS (
     SELECT * FROM json_to_record($1::json) AS new (number bigint, version bigint, agent text, run_id text,
@@ -22,10 +22,11 @@ WITH new AS (
         head = CASE run.count WHEN 0 THEN new.base ELSE t.messages + run.count END,
         state = CASE WHEN new.state IS NULL THEN new.state_number ELSE 2 * run.number END,
         interrupts = new.interrupts, messages = t.messages + run.count, bytes = t.bytes + run.bytes,
-        version = t.version + 1, run = run.number, run_id = new.run_id, holder = new.holder,
+        version = new.version + 1, run = run.number, run_id = new.run_id, holder = new.holder,
         lease_until = new.lease_until, cancel = FALSE, updated_at = new.now, title = COALESCE(t.title, new.title)
     FROM new, run
-    WHERE t.number = new.number AND t.version = new.version AND t.holder IS NULL
+    WHERE t.number = new.number AND t.holder IS NULL
+        AND new.version = CASE WHEN t.version BETWEEN 0 AND 1099511627776 THEN t.version ELSE 0 END
         AND t.messages + run.count <= new.max_messages AND t.bytes + new.bytes + new.updated_bytes <= new.max_bytes
     RETURNING t.number, t.owner, t.run, t.messages, t.messages - run.count AS before, t.head, t.state
 ), replaced AS (

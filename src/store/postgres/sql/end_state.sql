@@ -4,7 +4,8 @@
 WITH RECURSIVE branch (number) AS (
     SELECT $3::bigint WHERE $3::bigint IS NOT NULL
     UNION ALL
-    SELECT m.parent FROM branch JOIN agui_messages AS m ON m.thread = $1 AND m.number = branch.number)
+    SELECT m.parent FROM branch JOIN agui_messages AS m ON m.thread = $1 AND m.number = branch.number
+    WHERE m.parent < m.number)
 SELECT r.id, r.head, r.state, s.body AS state_body, r.interrupts FROM (
     SELECT * FROM agui_runs
     WHERE thread = $1 AND ended_at IS NOT NULL AND (id = $2 OR head IN (SELECT number FROM branch))

@@ -2,7 +2,7 @@
 -- $1 run, $2 number of the event before the page, $3 approximate size of the page in bytes
 SELECT r.status, CASE r.status WHEN 'running'
         THEN COALESCE((SELECT MAX(last) FROM agui_events WHERE run = $1), 0) ELSE r.events END AS count,
-    e.first, e.body, e.times
+    e.first, e.last, e.body, e.times
 FROM agui_runs AS r LEFT JOIN (
     SELECT first, last, body, times, SUM(octet_length(body)) OVER (ORDER BY last) - octet_length(body) AS bytes_before
     FROM (SELECT * FROM agui_events WHERE run = $1 AND last > $2 ORDER BY last LIMIT 256) AS batches

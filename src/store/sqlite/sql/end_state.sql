@@ -3,7 +3,8 @@
 WITH RECURSIVE branch (number) AS (
     SELECT :head WHERE :head IS NOT NULL
     UNION ALL
-    SELECT m.parent FROM branch JOIN agui_messages AS m ON m.thread = :thread AND m.number = branch.number)
+    SELECT m.parent FROM branch JOIN agui_messages AS m ON m.thread = :thread AND m.number = branch.number
+    WHERE m.parent < m.number)
 SELECT r.id, r.head, r.state, s.body AS state_body, r.interrupts FROM (
     SELECT * FROM agui_runs
     WHERE thread = :thread AND ended_at IS NOT NULL AND (id = :id OR head IN (SELECT number FROM branch))

@@ -3,7 +3,8 @@
 WITH found (thread) AS (
     SELECT DISTINCT t.number FROM agui_words AS w CROSS JOIN agui_threads AS t ON t.number = w.rowid >> 24
     WHERE w.agui_words MATCH :expression AND t.owner = :owner AND t.run < :after
-        AND t.archived = COALESCE(:archived, t.archived) AND t.agent = COALESCE(:agent, t.agent)
+        AND (:archived IS NULL OR t.archived = :archived)
+        AND (:agent IS NULL OR t.agent = :agent) AND typeof(t.id) = 'text'
     ORDER BY w.rowid DESC LIMIT :matching)
 SELECT t.* FROM found JOIN agui_threads AS t ON t.number = found.thread
 ORDER BY t.run DESC LIMIT :limit

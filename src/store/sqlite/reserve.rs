@@ -1,0 +1,136 @@
+//! Space that is kept on a disk that becomes full: a file beside the database. It is given up for the writes that delete something
+//! or end runs. Others are refused then, until the disk has room for the file again.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+
+use crate::base::private_file::private_file_options;
+
+/// As much as the write-ahead log can have, so that it can be copied into the file, which then grows by that.
+const MAX_BYTES: u64 = 64 << 20;
+/// On a small disk the file has this part of it.
+const DISK_PART: u64 = 32;
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// A disk that has more free than this many reserves needs none.
+const PLENTY: u64 = 16;
+
+/// The space of a disk, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DiskSpace {
+    total: u64,
+    pub(super) available: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct DiskReserve {
+    pub(super) database: PathBuf,
+    path: PathBuf,
+    /// 0 if the system does not say how large the disk is. Then there is no reserve.
+    bytes: u64,
+    state: Mutex<ReserveState>,
+}
+
+#[derive(Debug)]
+enum ReserveState {
+    Held,
+    Missing { tried: Option<Instant> },
+}
+
+impl DiskReserve {
+    pub(super) fn new(database: &Path) -> Self {
+        let mut path = database.as_os_str().to_owned();
+        path.push("-reserve");
+        let bytes = disk_space(database).map_or(0, |space| (space.total / DISK_PART).min(MAX_BYTES));
+        let is_held = fs::metadata(&path).is_ok_and(|file| file.len() >= bytes);
+        let state = if is_held { ReserveState::Held } else { ReserveState::Missing { tried: None } };
+        Self { database: database.to_owned(), path: path.into(), bytes, state: Mutex::new(state) }
+    }
+
+    /// The pages of the write-ahead log from which it is copied into the file: 8,000 (32 MB), or on a small disk half of the
+    /// reserve. A log that is copied too late has twice as many.
+    pub(super) fn log_pages(&self) -> u64 {
+        const PAGE_BYTES: u64 = 4096;
+        match self.bytes {
+            0 => 8000,
+            bytes => (bytes / 2 / PAGE_BYTES).clamp(16, 8000),
+        }
+    }
+
+    /// Returns whether there is space for all writes: whether the reserve is held, or not needed. If it is needed, tries to take it,
+    /// at most once a second.
+    pub(super) fn has_space(&self) -> bool {
+        let mut state = self.state.lock();
+        match &mut *state {
+            ReserveState::Held => true,
+            _ if self.bytes == 0 || self.is_available(PLENTY) => true,
+            ReserveState::Missing { tried: Some(tried) } if tried.elapsed() < RETRY_INTERVAL => false,
+            ReserveState::Missing { tried } => {
+                *tried = Some(Instant::now());
+                let is_taken = self.take().unwrap_or(false);
+                if is_taken {
+                    *state = ReserveState::Held;
+                }
+                is_taken
+            }
+        }
+    }
+
+    fn is_available(&self, reserves: u64) -> bool {
+        disk_space(&self.path).is_some_and(|space| space.available >= reserves * self.bytes)
+    }
+
+    /// Returns whether there was space to give up.
+    pub(super) fn give_up(&self) -> bool {
+        let mut state = self.state.lock();
+        if self.bytes == 0 || matches!(*state, ReserveState::Missing { .. }) || fs::remove_file(&self.path).is_err() {
+            return false;
+        }
+        *state = ReserveState::Missing { tried: Some(Instant::now()) };
+        tracing::error!(
+            reserve = %self.path.display(),
+            "the disk is full: only deletions and the ends of runs are written, until there is space again"
+        );
+        true
+    }
+
+    /// Leaves as much free as it takes, so that it is not given up again at once.
+    fn take(&self) -> io::Result<bool> {
+        if !self.is_available(2) {
+            return Ok(false);
+        }
+        let file = private_file_options().write(true).open(&self.path)?;
+        let taken = allocate(&file, self.bytes);
+        if taken.is_err() {
+            fs::remove_file(&self.path)?;
+        }
+        taken.map(|()| true)
+    }
+}
+
+/// Returns the space of the disk that has a file, or its folder.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+pub(super) fn disk_space(path: &Path) -> Option<DiskSpace> {
+    let disk = nix::sys::statvfs::statvfs(path.parent()?).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(disk.fragment_size());
+    Some(DiskSpace { total: bytes(disk.blocks()), available: bytes(disk.blocks_available()) })
+}
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+fn allocate(file: &fs::File, bytes: u64) -> io::Result<()> {
+    nix::fcntl::posix_fallocate(file, 0, bytes.cast_signed()).map_err(Into::into)
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+pub(super) fn disk_space(_: &Path) -> Option<DiskSpace> {
+    None
+}
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+fn allocate(_: &fs::File, _: u64) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -1,0 +1,69 @@
+//! A full disk can be emptied: deletions, the ends of runs, and a start need no space that is not kept for them.
+
+use std::{fs, path::Path, sync::Arc};
+
+use agui_server::store::{Retention, SqliteStore};
+use serde_json::json;
+
+use super::{
+    files::quick_check,
+    steps::{DynStore, NOW, TestEnd, batch, delete, end_at, exists, lease, run, user},
+};
+use crate::support::small_disk::SmallDisk;
+
+async fn open(path: &Path) -> DynStore {
+    Arc::new(SqliteStore::open(path).await.unwrap())
+}
+
+/// Begins runs with messages of 20 kB until the disk is full. Returns their number.
+async fn fill(store: &DynStore, prefix: &str) -> usize {
+    let text = "long ".repeat(4_000);
+    for number in 0.. {
+        let new = run(&format!("{prefix}{number}"), "r").with([user(&text)]);
+        match new.try_begin(store, None, 0, None).await {
+            Ok(_) => assert!(number < 1000, "the disk is never full"),
+            Err(error) => {
+                assert!(error.is_transient(), "{error:?}");
+                return number;
+            }
+        }
+    }
+    unreachable!()
+}
+
+#[tokio::test]
+async fn a_full_disk_can_be_emptied() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let path = disk.path().join("threads.db");
+    let mut store = open(&path).await;
+    let running = lease(&store, "running", "r").await;
+    store.append(&[batch(&running, 1, 3)]).await.unwrap();
+    let count = fill(&store, "a").await;
+    assert!(count > 2, "{count}");
+    // Another program takes the rest.
+    let filler = disk.fill();
+    let end = TestEnd { state: Some(json!({ "a": "word ".repeat(100) })), ..end_at(NOW) };
+    end.finish(&store, &running, 0).await.unwrap();
+    assert!(store.check().await.unwrap_err().is_transient());
+    assert!(run("new", "r").try_begin(&store, None, 0, None).await.is_err(), "only endings use the reserve");
+    delete(&store, "a0").await;
+    // After a shutdown without space, and after a crash.
+    for thread in ["a1", "a2"] {
+        drop(store);
+        store = open(&path).await;
+        assert!(exists(&store, thread).await);
+        delete(&store, thread).await;
+        assert!(!exists(&store, thread).await);
+    }
+    for number in 3..count {
+        delete(&store, &format!("a{number}")).await;
+    }
+    store.sweep(&Retention::default(), NOW).await.unwrap();
+    // The space of what was deleted can be used again, although the other program keeps its own.
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    store.check().await.unwrap();
+    assert!(fill(&store, "b").await > 2);
+    fs::remove_file(filler).unwrap();
+    drop(store);
+    assert_eq!(quick_check(&path), "ok");
+}
