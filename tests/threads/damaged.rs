@@ -72,6 +72,18 @@ impl Database {
         }
     }
 
+    /// Runs statements in one transaction.
+    async fn execute_all(&self, sql: &[String]) {
+        let sql = format!("BEGIN; {}; COMMIT", sql.join("; "));
+        match self {
+            Self::Sqlite(path) => sqlite(path).execute_batch(&sql).unwrap(),
+            Self::Postgres(url) => {
+                let mut conn = PgConnection::connect(url).await.unwrap();
+                sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+            }
+        }
+    }
+
     async fn count(&self, sql: &str) -> i64 {
         match self {
             Self::Sqlite(path) => sqlite(path).query_row(sql, [], |row| row.get(0)).unwrap(),
@@ -255,17 +267,17 @@ impl Damage {
     /// Removes the rows that no longer belong to a thread, as `agui-server check --store` says.
     async fn remove_orphans(&self, columns: &[(String, String)]) {
         let of_nobody = "DELETE FROM agui_threads WHERE owner NOT IN ('key:ann', 'key:bob') OR number > 900000000";
-        self.database.execute(of_nobody.to_owned()).await.unwrap();
-        for (table, column) in columns {
-            let parent = match (table.as_str(), column.as_str()) {
-                ("agui_threads", _) => continue,
-                (_, "thread") => "agui_threads",
-                ("agui_events" | "agui_run_starts", "run") => "agui_runs",
-                _ => continue,
-            };
-            let orphans = format!("DELETE FROM {table} WHERE {column} NOT IN (SELECT number FROM {parent})");
-            self.database.execute(orphans).await.unwrap();
+        let mut statements = vec![of_nobody.to_owned()];
+        // Runs without a thread first: their events have no run then.
+        let parents = [("thread", "agui_threads"), ("run", "agui_runs")];
+        for (key, parent) in parents {
+            let children = columns.iter().filter(|(table, column)| column == key && table != parent);
+            statements.extend(
+                children
+                    .map(|(table, _)| format!("DELETE FROM {table} WHERE {key} NOT IN (SELECT number FROM {parent})")),
+            );
         }
+        self.database.execute_all(&statements).await;
     }
 }
 
