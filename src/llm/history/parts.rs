@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use percent_encoding::percent_decode_str;
 
+use super::inline_data;
 use crate::{
     base::text::essence,
     llm::providers::wire,
@@ -19,14 +20,20 @@ pub(super) fn parts(content: &MessageContent) -> Vec<ContentPart> {
     }
 }
 
-/// Returns a part whose kind is that of its MIME type, and whose source is data if it is a `data:` URL.
+/// Returns a part whose kind is that of its MIME type, and whose source is data if it is a `data:` URL, also where a page
+/// gave one as data. The type of data is read from its bytes.
 fn normalised(part: &ContentPart) -> ContentPart {
     let Ok((kind, media)) = wire::media(part) else { return part.clone() };
     let mut media = media.clone();
-    if let PartSource::Url { value, mime_type } = &media.source
-        && let Some(data) = data(value, mime_type.as_deref())
-    {
-        media.source = data;
+    let of_url = match &media.source {
+        PartSource::Url { value, mime_type } => data(value, mime_type.as_deref()),
+        PartSource::Data { value, mime_type } => {
+            data(value, Some(mime_type).filter(|it| !it.is_empty()).map(|it| &**it))
+        }
+        PartSource::File { .. } => None,
+    };
+    if let PartSource::Data { value, mime_type } = of_url.as_ref().unwrap_or(&media.source) {
+        media.source = inline_data::read(value, mime_type);
     }
     let mime_type = wire::mime_type(&media.source).map(essence).unwrap_or_default();
     let kind = match mime_type.split('/').next().unwrap_or_default() {
@@ -81,6 +88,8 @@ mod tests {
             let part = normalised(&ContentPart::Image(url(address, mime_type)));
             assert_eq!(part, ContentPart::Image(expected), "{address}");
         }
+        let as_data = ContentPart::Image(inline("data:image/png;base64,iVBORw0KGgo", "image/jpeg"));
+        assert_eq!(normalised(&as_data), ContentPart::Image(inline("iVBORw0KGgo=", "image/png")));
         let text = ContentPart::Document(url("data:text/plain;charset=utf-8;base64,YSxi", None));
         assert_eq!(normalised(&text), ContentPart::Document(inline("YSxi", "text/plain;charset=utf-8")));
         let plain = ContentPart::Document(url("data:,a,b", None));

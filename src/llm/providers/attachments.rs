@@ -44,6 +44,18 @@ impl Attachments {
         self.is_new = turn >= self.first_new;
     }
 
+    /// Returns a part in the form of a provider, which `native` makes of it, or else the text that stands for it.
+    pub(super) fn sent<T, R: AsRef<str>>(
+        &mut self,
+        part: &ContentPart,
+        native: impl FnOnce(&ContentPart) -> Result<T, R>,
+    ) -> Result<T, String> {
+        match fault(part) {
+            Some(reason) => Err(self.replacement(part, reason)),
+            None => native(part).map_err(|reason| self.replacement(part, reason.as_ref())),
+        }
+    }
+
     /// Returns the text that stands for a part which the request cannot contain: the content of a text file, or else a
     /// note. `reason` says why the part itself is not sent, as in `this model takes no video`.
     pub(super) fn replacement(&mut self, part: &ContentPart, reason: &str) -> String {
@@ -97,6 +109,23 @@ impl Attachments {
 
     pub(super) fn into_skipped(self) -> Vec<SkippedAttachment> {
         self.skipped
+    }
+}
+
+/// Returns why no provider takes the data of a file. Text files have their own check. `history` has written the data in the
+/// standard form, unless it is not base64.
+fn fault(part: &ContentPart) -> Option<&'static str> {
+    let (_, media) = media(part).ok()?;
+    let PartSource::Data { value, mime_type } = &media.source else { return None };
+    if is_text(mime_type, file_name(media)) {
+        return None;
+    }
+    let data = value.trim_end_matches('=');
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    match value.as_str() {
+        "" => Some("it is empty"),
+        _ if value.len() % 4 == 0 && value.len() - data.len() < 3 && data.bytes().all(is_base64) => None,
+        _ => Some("its data is not base64, or is cut"),
     }
 }
 
@@ -280,6 +309,24 @@ mod tests {
         assert_eq!(skipped.len(), 1);
         assert_eq!((skipped[0].kind, skipped[0].name.as_deref()), ("document", Some("a\"b.mp4")));
         assert_eq!(skipped[0].mime_type.as_deref(), Some("video/mp4"));
+    }
+
+    #[test]
+    fn a_file_without_readable_data_is_never_sent() {
+        for (value, expected) in [
+            ("AA==", None),
+            ("", Some("it is empty")),
+            ("AAAAA", Some("its data is not base64, or is cut")),
+            ("A===", Some("its data is not base64, or is cut")),
+            ("data:image/png;base64,AA==", Some("its data is not base64, or is cut")),
+        ] {
+            let source = PartSource::Data { value: value.to_owned(), mime_type: "image/png".to_owned() };
+            let mut attachments = Attachments::new(&[]);
+            let sent = attachments.sent(&ContentPart::Image(source.into()), |_| Ok::<_, &str>(()));
+            let reasons: Vec<_> = attachments.into_skipped().into_iter().map(|skipped| skipped.reason).collect();
+            assert_eq!(reasons, Vec::from_iter(expected), "{value}");
+            assert_eq!(sent.err().map(|note| note.contains(expected.unwrap_or_default())), expected.map(|_| true));
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) fn blocks(parts: &[ContentPart], attachments: &mut Attachments) -> Ve
     let is_blank = |part: &&ContentPart| matches!(part, ContentPart::Text(part) if part.text.trim().is_empty());
     let block = |part: &ContentPart| match text_document(part, attachments) {
         Some(document) => document,
-        None => native(part).unwrap_or_else(|reason| text(&attachments.replacement(part, reason))),
+        None => attachments.sent(part, native).unwrap_or_else(|note| text(&note)),
     };
     parts.iter().filter(|part| !is_blank(part)).map(block).collect()
 }

@@ -125,8 +125,8 @@ impl ChatMessages<'_> {
 
     /// Returns a part as it is sent. A text stands for a part that the model cannot read.
     fn part(&mut self, part: &ContentPart) -> Value {
-        native(part, self.profile, self.image_detail)
-            .unwrap_or_else(|reason| text_part(&self.attachments.replacement(part, reason)))
+        let sent = self.attachments.sent(part, |part| native(part, self.profile, self.image_detail));
+        sent.unwrap_or_else(|note| text_part(&note))
     }
 
     /// Returns the content of a user's parts. Text alone is a string, because some servers take nothing else.

@@ -6,7 +6,7 @@ use crate::{
     base::text::essence,
     llm::{
         known_models::{Documents, Profile},
-        providers::wire::{OPENAI, file_name},
+        providers::wire::{OPENAI, file_name, known_image_type},
     },
     protocol::{ContentPart, MediaPart, PartSource},
 };
@@ -31,11 +31,7 @@ fn image(media: &MediaPart, profile: &Profile, detail: Option<&str>) -> Result<V
         return Err("this model takes no images");
     }
     let url = match &media.source {
-        // No server takes drawings; their text can be read.
-        PartSource::Data { mime_type, .. } if essence(mime_type) == "image/svg+xml" => {
-            return Err("this model takes no SVG");
-        }
-        PartSource::Data { value, mime_type } => format!("data:{};base64,{value}", essence(mime_type)),
+        PartSource::Data { value, mime_type } => format!("data:{};base64,{value}", known_image_type(mime_type)?),
         PartSource::Url { value, .. } if profile.image_urls => value.clone(),
         PartSource::Url { .. } => return Err("this model takes images as data only, not as URLs"),
         PartSource::File { .. } => return Err("this model cannot read files of another provider"),

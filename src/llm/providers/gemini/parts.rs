@@ -37,9 +37,9 @@ pub(super) fn text(text: &str) -> Value {
 pub(super) fn user_parts(parts: &[ContentPart], rules: &GeminiRules, attachments: &mut Attachments) -> Vec<Value> {
     let mut sent = Vec::new();
     for part in parts {
-        match part_of(part, rules) {
+        match attachments.sent(part, |part| part_of(part, rules)) {
             Ok(part) => sent.extend(part),
-            Err(reason) => sent.push(text(&attachments.replacement(part, &reason))),
+            Err(note) => sent.push(text(&note)),
         }
     }
     if sent.is_empty() {
@@ -70,12 +70,12 @@ pub(super) fn function_response(
                 texts.push((&text.text).into());
                 continue;
             }
-            part if rules.media_in_results => in_result(part),
-            part => part_of(part, rules).map(Option::unwrap_or_default),
+            part if rules.media_in_results => attachments.sent(part, in_result),
+            part => attachments.sent(part, |part| part_of(part, rules).map(Option::unwrap_or_default)),
         };
         match sent {
             Ok(part) => media.push(part),
-            Err(reason) => texts.push(attachments.replacement(part, &reason).into()),
+            Err(note) => texts.push(note.into()),
         }
     }
     let key = if result.failed { "error" } else { "output" };

@@ -20,7 +20,7 @@ pub(super) fn text(text: &str) -> Value {
 pub(super) fn parts(parts: &[ContentPart], options: &ModelOptions, attachments: &mut Attachments) -> Vec<Value> {
     let content = parts
         .iter()
-        .map(|part| native(part, options).unwrap_or_else(|reason| text(&attachments.replacement(part, reason))));
+        .map(|part| attachments.sent(part, |part| native(part, options)).unwrap_or_else(|note| text(&note)));
     content.filter(|part| part["text"] != "").collect()
 }
 

@@ -1,0 +1,147 @@
+//! Inline data as people write it: base64 with line ends, in the URL alphabet or without padding, and types that are not
+//! those of the bytes.
+
+use base64::{
+    Engine as _, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose::STANDARD},
+};
+
+use crate::{base::text::essence, protocol::PartSource};
+
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// Returns the data in the standard form of base64, with the type of the bytes if they show one. What is not base64 stays
+/// as it is.
+pub(super) fn read(value: &str, mime_type: &str) -> PartSource {
+    let (value, mime_type) = match decode(value) {
+        Some(bytes) => {
+            let found = type_of(&bytes).filter(|found| is_believed(found, mime_type));
+            (STANDARD.encode(&bytes), found.unwrap_or(mime_type))
+        }
+        None => (value.to_owned(), mime_type),
+    };
+    PartSource::Data { value, mime_type: mime_type.to_owned() }
+}
+
+fn decode(value: &str) -> Option<Vec<u8>> {
+    let written = value.bytes().filter(|byte| !byte.is_ascii_whitespace());
+    let standard: Vec<u8> = written
+        .map(|byte| match byte {
+            b'-' => b'+',
+            b'_' => b'/',
+            byte => byte,
+        })
+        .collect();
+    LENIENT.decode(standard).ok()
+}
+
+/// Returns whether the type that bytes show replaces the declared one. Text can begin like anything, and a container of
+/// sound or video does not show which of its many types it is.
+fn is_believed(found: &str, declared: &str) -> bool {
+    let is_sound_or_video = |mime_type: &str| mime_type.starts_with("audio/") || mime_type.starts_with("video/");
+    let declared = essence(declared);
+    let can_be_found = declared.starts_with("image/")
+        || is_sound_or_video(&declared)
+        || matches!(declared.as_str(), "" | "application/octet-stream" | "application/pdf");
+    can_be_found && !(is_sound_or_video(&declared) && is_sound_or_video(found))
+}
+
+/// Returns the type that the beginning of a file shows.
+fn type_of(bytes: &[u8]) -> Option<&'static str> {
+    Some(match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => "image/png",
+        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => "audio/wav",
+        [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..] => "image/bmp",
+        [b'I', b'I', b'*', 0, ..] | [b'M', b'M', 0, b'*', ..] => "image/tiff",
+        [b'%', b'P', b'D', b'F', b'-', ..] => "application/pdf",
+        [b'I', b'D', b'3', ..] => "audio/mpeg",
+        [b'f', b'L', b'a', b'C', ..] => "audio/flac",
+        [b'O', b'g', b'g', b'S', ..] => "audio/ogg",
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => "video/webm",
+        [_, _, _, _, b'f', b't', b'y', b'p', brand @ ..] => match brand {
+            [b'a', b'v', b'i', b'f' | b's', ..] => "image/avif",
+            [b'h', b'e', b'i' | b'v', ..] | [b'm', b'i', b'f', b'1', ..] | [b'm', b's', b'f', b'1', ..] => "image/heic",
+            [b'M', b'4', b'A', ..] => "audio/mp4",
+            [b'q', b't', b' ', ..] => "video/quicktime",
+            _ => "video/mp4",
+        },
+        _ if is_svg(bytes) => "image/svg+xml",
+        _ => return None,
+    })
+}
+
+fn is_svg(bytes: &[u8]) -> bool {
+    let beginning = bytes[..bytes.len().min(1024)].trim_ascii_start();
+    beginning.starts_with(b"<svg")
+        || beginning.starts_with(b"<?xml") && beginning.windows(4).any(|window| window == b"<svg")
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn data(value: impl Into<String>, mime_type: &str) -> PartSource {
+        PartSource::Data { value: value.into(), mime_type: mime_type.to_owned() }
+    }
+
+    #[test]
+    fn the_type_is_that_of_the_bytes() {
+        for (bytes, declared, expected) in [
+            (&b"\x89PNG\r\n\x1a\n"[..], "image/jpeg", "image/png"),
+            (b"\xff\xd8\xff\xe0", "IMAGE/png; x=y", "image/jpeg"),
+            (b"GIF89a", "application/octet-stream", "image/gif"),
+            (b"RIFF\0\0\0\0WEBPVP8 ", "image/png", "image/webp"),
+            (b"\0\0\0\x18ftypheic", "image/jpeg", "image/heic"),
+            (b"\0\0\0\x18ftypavif", "image/jpeg", "image/avif"),
+            (b"BM\x01\0\0\0\0\0\0\0", "image/png", "image/bmp"),
+            (b"II*\0", "image/png", "image/tiff"),
+            (b"<?xml version='1.0'?>\n<svg/>", "image/png", "image/svg+xml"),
+            (b"%PDF-1.7", "image/png", "application/pdf"),
+            (b"\x89PNG\r\n\x1a\n", "application/pdf", "image/png"),
+            (b"RIFF\0\0\0\0WAVE", "audio/x-wav", "audio/x-wav"),
+            (b"\0\0\0\x18ftypisom", "", "video/mp4"),
+            (b"%PDF- is how a PDF begins", "text/plain", "text/plain"),
+            (b"\0", "image/png", "image/png"),
+        ] {
+            let value = STANDARD.encode(bytes);
+            assert_eq!(read(&value, declared), data(value.as_str(), expected), "{declared}: {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_base64_stays_as_it_is() {
+        for value in ["!", "AAAAA", "A", "A=A=", "é"] {
+            assert_eq!(read(value, "image/png"), data(value, "image/png"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn base64_is_read_as_people_write_it(
+            bytes in prop::collection::vec(any::<u8>(), 0..200), width in 1_usize..80,
+        ) {
+            let standard = STANDARD.encode(&bytes);
+            for written in [standard.clone(), URL_SAFE_NO_PAD.encode(&bytes)] {
+                let lines: Vec<&[u8]> = written.as_bytes().chunks(width).collect();
+                let lines = String::from_utf8(lines.join(&b"\r\n"[..])).unwrap();
+                prop_assert_eq!(read(&lines, "text/plain"), data(standard.as_str(), "text/plain"));
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_reading_fail(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = type_of(&bytes);
+        }
+    }
+}
