@@ -22,6 +22,7 @@ mod pages;
 mod postgres;
 mod read_permits;
 mod retention;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod rows;
 mod search;
 mod signals;
