@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::support::{
-    provider::{Answer, Provider},
+    provider::{Answer, Check, Provider},
     running::{Running, events, input},
     strict,
 };
 
 /// A provider's API.
-struct Api {
-    name: &'static str,
+pub(super) struct Api {
+    pub(super) name: &'static str,
     agent: fn(Connection) -> LlmAgent,
     /// The events of an answer with these pieces of text, as JSON texts.
     text: fn(&[&str]) -> Vec<String>,
@@ -55,7 +55,7 @@ fn completed(output: Value) -> Value {
     json!({"type": "response.completed", "response": {"object": "response", "status": "completed", "output": output, "error": null}})
 }
 
-const APIS: &[Api] = &[
+pub(super) const APIS: &[Api] = &[
     Api {
         name: "chat completions",
         agent: |connection| LlmAgent::new(OpenAi::chat(ModelOptions::new("m", connection)).unwrap()),
@@ -184,34 +184,42 @@ fn stream(events: impl IntoIterator<Item = impl ToString>) -> Answer {
 impl Api {
     /// Returns an agent's server and its strict provider.
     async fn serve(&self, change: impl FnOnce(LlmAgent) -> LlmAgent) -> (Running, Provider) {
-        let provider = Provider::start_checked(strict::refusal).await;
+        self.serve_checked(strict::refusal, change).await
+    }
+
+    pub(super) async fn serve_checked(
+        &self,
+        check: Check,
+        change: impl FnOnce(LlmAgent) -> LlmAgent,
+    ) -> (Running, Provider) {
+        let provider = Provider::start_checked(check).await;
         let connection =
             Connection { base_url: Some(format!("{}/v1", provider.url())), max_retries: 1, ..Connection::default() };
         let agent = change((self.agent)(connection));
         (Running::start(Server::new().agent("a", agent)).await, provider)
     }
 
-    fn says(&self, text: &str) -> Answer {
+    pub(super) fn says(&self, text: &str) -> Answer {
         stream((self.text)(&[text]))
     }
 }
 
-async fn play(server: &Running, input: &Value) -> Vec<Value> {
+pub(super) async fn play(server: &Running, input: &Value) -> Vec<Value> {
     events(&server.run(input).await.text().await.unwrap())
 }
 
-fn text(events: &[Value]) -> String {
+pub(super) fn text(events: &[Value]) -> String {
     let deltas = events.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT");
     deltas.map(|event| event["delta"].as_str().unwrap()).collect()
 }
 
 /// Returns the code of the error that ended a run.
-fn code(events: &[Value]) -> Option<&str> {
+pub(super) fn code(events: &[Value]) -> Option<&str> {
     events.last().unwrap()["code"].as_str()
 }
 
 /// Returns the next request on the thread of an earlier one.
-fn next(earlier: &Value, run: &str, text: &str) -> Value {
+pub(super) fn next(earlier: &Value, run: &str, text: &str) -> Value {
     let message = json!({"id": run, "role": "user", "content": text});
     json!({"threadId": earlier["threadId"], "runId": run, "messages": [message]})
 }

@@ -35,7 +35,7 @@ pub(crate) use self::system_prompt::SystemPrompt;
 pub use self::unknown_outcome::UnknownOutcome;
 use self::{calls::within_limit, response::ResponseFormat, settings::Settings, subagent::Subagent};
 use super::{
-    context::{ContextOptions, FittedModel},
+    context::{ContextOptions, FittedModel, MediaRetryModel},
     model::Model,
     options::ToolChoice,
     transport::SetupError,
@@ -72,7 +72,7 @@ impl LlmAgent {
     /// An agent without tools and instructions, with at most 8 steps a run.
     pub fn new(model: impl Model) -> Self {
         Self(Arc::new(Settings {
-            model: Arc::new(model),
+            model: Arc::new(MediaRetryModel::new(Arc::new(model))),
             context: None,
             models: Vec::new(),
             fallbacks: Vec::new(),

@@ -105,7 +105,7 @@ fn of_part(part: &ContentPart) -> u64 {
     }
 }
 
-fn is_media(part: &ContentPart) -> bool {
+pub(super) fn is_media(part: &ContentPart) -> bool {
     match part {
         ContentPart::Text(_) => false,
         ContentPart::Document(document) => !is_text_document(document),

@@ -6,6 +6,7 @@
 
 mod estimate;
 mod fitted;
+mod media_retry;
 mod options;
 mod summarise;
 mod trim;
@@ -13,13 +14,14 @@ mod window;
 
 use std::sync::Arc;
 
-pub(super) use self::fitted::FittedModel;
 pub use self::options::{ContextOptions, ContextPolicy};
+pub(super) use self::{fitted::FittedModel, media_retry::MediaRetryModel};
 use super::model::Model;
 
 impl ContextOptions {
-    /// Returns the model with its requests kept within the window, such as for a fallback.
+    /// Returns the model with its requests kept within the window and asked again without refused media, such as for a
+    /// fallback.
     pub fn fit(self, model: Arc<dyn Model>) -> Arc<dyn Model> {
-        Arc::new(FittedModel::new(model, self))
+        Arc::new(FittedModel::new(Arc::new(MediaRetryModel::new(model)), self))
     }
 }

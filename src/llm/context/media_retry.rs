@@ -1,0 +1,301 @@
+//! A model that is asked again without media that its provider refuses, so that no picture makes a thread unusable: first
+//! without those of earlier turns, then without any. What was refused is not sent again while the process lives.
+
+use std::{
+    collections::VecDeque,
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+};
+
+use async_stream::stream;
+use futures::StreamExt as _;
+use parking_lot::Mutex;
+
+use super::{estimate::is_media, options::CONTEXT_TOO_LONG};
+use crate::{
+    base::RunErrorCode,
+    llm::{
+        model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, SkippedAttachment, Turn},
+        providers::wire::{file_name, media, mime_type},
+    },
+    protocol::{ContentPart, MessageContent, PartSource},
+};
+
+/// The number of refused media that a model remembers.
+const MAX_REMEMBERED: usize = 4096;
+/// What a refusal of a medium speaks of.
+const WORDS: [&str; 13] = [
+    "image",
+    "picture",
+    "photo",
+    "media",
+    "mime",
+    "file",
+    "document",
+    "pdf",
+    "audio",
+    "video",
+    "base64",
+    "pixel",
+    "dimension",
+];
+
+pub(in crate::llm) struct MediaRetryModel {
+    model: Arc<dyn Model>,
+    refused: Arc<RefusedMedia>,
+}
+
+impl MediaRetryModel {
+    pub(in crate::llm) fn new(model: Arc<dyn Model>) -> Self {
+        Self { model, refused: Arc::default() }
+    }
+}
+
+impl Model for MediaRetryModel {
+    fn provider(&self) -> &str {
+        self.model.provider()
+    }
+
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.model.warnings()
+    }
+
+    fn stream(&self, mut request: ModelRequest) -> ModelStream {
+        let (model, refused) = (self.model.clone(), self.refused.clone());
+        let name = request.model.clone().unwrap_or_else(|| model.name().to_owned());
+        leave_out(&mut request.turns, |_, part| refused.contains(&name, part), "the provider has refused it before");
+        let last_answer = request.turns.iter().rposition(|turn| matches!(turn, Turn::Assistant(_)));
+        let first_new = last_answer.map_or(0, |last| last + 1);
+        if !has_media(&mut request.turns) {
+            return model.stream(request);
+        }
+        let stream = stream! {
+            let mut left_out: Vec<SkippedAttachment> = Vec::new();
+            let mut blamed: Vec<ContentPart> = Vec::new();
+            loop {
+                let mut fewer = has_media(&mut request.turns).then(|| request.clone());
+                let mut answer = model.stream(std::mem::take(&mut request));
+                let mut has_begun = false;
+                // What this request lacks is reported once, with the request that is answered.
+                let mut skipped = Vec::new();
+                let refusal = loop {
+                    match answer.next().await {
+                        None => break None,
+                        Some(Err(error)) if !has_begun && fewer.is_some() && is_about_media(&error) => break Some(error),
+                        Some(Ok(ModelEvent::Skipped(attachment))) if !has_begun => skipped.push(attachment),
+                        Some(item) => {
+                            has_begun = true;
+                            if item.is_ok() {
+                                blamed.drain(..).for_each(|part| refused.add(&name, &part));
+                            }
+                            for attachment in left_out.drain(..).chain(skipped.drain(..)) {
+                                yield Ok(ModelEvent::Skipped(attachment));
+                            }
+                            yield item;
+                        }
+                    }
+                };
+                let (Some(error), Some(mut fewer)) = (refusal, fewer.take()) else { return };
+                let reason = format!("the provider refused it: {}", error.message());
+                // Media of earlier turns may have nothing to do with a refusal that they did not cause alone.
+                blamed.clear();
+                let mut take = |turn: usize, part: &ContentPart, is_earlier: bool| {
+                    let taken = (turn < first_new) == is_earlier;
+                    if taken {
+                        blamed.push(part.clone());
+                    }
+                    taken
+                };
+                let mut gone = leave_out(&mut fewer.turns, |turn, part| take(turn, part, true), &reason);
+                if gone.is_empty() {
+                    gone = leave_out(&mut fewer.turns, |turn, part| take(turn, part, false), &reason);
+                }
+                tracing::warn!(model = name, ?error, media = gone.len(), "a model provider refused media; trying again without");
+                left_out.extend(gone);
+                request = fewer;
+            }
+        };
+        stream.boxed()
+    }
+}
+
+/// The digests of media that a provider has refused, the oldest first.
+#[derive(Default)]
+struct RefusedMedia {
+    hasher: RandomState,
+    digests: Mutex<VecDeque<u64>>,
+}
+
+impl RefusedMedia {
+    fn digest(&self, model: &str, part: &ContentPart) -> Option<u64> {
+        let (_, media) = media(part).ok()?;
+        Some(self.hasher.hash_one((model, value_of(&media.source))))
+    }
+
+    fn contains(&self, model: &str, part: &ContentPart) -> bool {
+        let digests = self.digests.lock();
+        !digests.is_empty() && self.digest(model, part).is_some_and(|digest| digests.contains(&digest))
+    }
+
+    fn add(&self, model: &str, part: &ContentPart) {
+        let Some(digest) = self.digest(model, part) else { return };
+        let mut digests = self.digests.lock();
+        if digests.len() >= MAX_REMEMBERED {
+            digests.pop_front();
+        }
+        digests.push_back(digest);
+    }
+}
+
+fn value_of(source: &PartSource) -> &str {
+    match source {
+        PartSource::Data { value, .. } | PartSource::Url { value, .. } | PartSource::File { value, .. } => value,
+    }
+}
+
+/// A request that is too long may be so because of its media.
+fn is_about_media(error: &ModelError) -> bool {
+    let message = || error.message().to_lowercase();
+    error.code() == CONTEXT_TOO_LONG
+        || error.code() == RunErrorCode::ModelRejected.as_str() && WORDS.iter().any(|word| message().contains(word))
+}
+
+fn has_media(turns: &mut [Turn]) -> bool {
+    let mut found = false;
+    each_medium(turns, |_, _| found = true);
+    found
+}
+
+/// Puts a note in place of media, and returns them. `is_left_out` gets the index of the turn.
+fn leave_out(
+    turns: &mut [Turn],
+    mut is_left_out: impl FnMut(usize, &ContentPart) -> bool,
+    reason: &str,
+) -> Vec<SkippedAttachment> {
+    let mut gone = Vec::new();
+    each_medium(turns, |turn, part| {
+        if !is_left_out(turn, part) {
+            return;
+        }
+        let Ok((kind, medium)) = media(part) else { return };
+        gone.push(SkippedAttachment {
+            kind,
+            name: file_name(medium).map(str::to_owned),
+            mime_type: mime_type(&medium.source).map(str::to_owned),
+            reason: reason.to_owned(),
+        });
+        *part = ContentPart::text(format!("(Here was an attachment, {kind}, that you cannot read.)"));
+    });
+    gone
+}
+
+fn each_medium(turns: &mut [Turn], mut visit: impl FnMut(usize, &mut ContentPart)) {
+    for (at, turn) in turns.iter_mut().enumerate() {
+        let mut visit_all = |parts: &mut [ContentPart]| {
+            parts.iter_mut().filter(|part| is_media(part)).for_each(|part| visit(at, part));
+        };
+        match turn {
+            Turn::User(parts) => visit_all(parts),
+            Turn::ToolResults(results) => results.iter_mut().for_each(|result| match &mut result.content {
+                MessageContent::Parts(parts) => visit_all(parts),
+                MessageContent::Text(_) => {}
+            }),
+            Turn::Instructions(_) | Turn::Assistant(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+    use serde_json::json;
+
+    use super::*;
+    use crate::llm::model::{Block, StopReason};
+
+    /// Refuses requests with one of these values, and records how many media each request had.
+    struct Picky {
+        refuses: &'static [&'static str],
+        message: &'static str,
+        seen: Arc<Mutex<Vec<Vec<String>>>>,
+    }
+
+    impl Model for Picky {
+        fn provider(&self) -> &str {
+            "picky"
+        }
+
+        fn name(&self) -> &str {
+            "m"
+        }
+
+        fn stream(&self, mut request: ModelRequest) -> ModelStream {
+            let mut values = Vec::new();
+            each_medium(&mut request.turns, |_, part| values.push(value_of(&media(part).unwrap().1.source).to_owned()));
+            let is_refused = values.iter().any(|value| self.refuses.contains(&value.as_str()));
+            self.seen.lock().push(values);
+            stream::iter(match is_refused {
+                true => vec![Err(ModelError::new(RunErrorCode::ModelRejected.as_str(), self.message))],
+                false => vec![Ok(ModelEvent::Stop(StopReason::Done))],
+            })
+            .boxed()
+        }
+    }
+
+    fn user(value: &str) -> Turn {
+        let image = json!({ "type": "image", "source": { "type": "data", "value": value, "mimeType": "image/png" } });
+        Turn::User(vec![ContentPart::text("look"), serde_json::from_value(image).unwrap()])
+    }
+
+    fn conversation(values: &[&str]) -> ModelRequest {
+        let mut turns = Vec::new();
+        for value in values {
+            turns.extend([user(value), Turn::Assistant(vec![Block::Text("yes".to_owned())])]);
+        }
+        turns.pop();
+        ModelRequest { turns, ..ModelRequest::default() }
+    }
+
+    fn picky(
+        refuses: &'static [&'static str],
+        message: &'static str,
+    ) -> (MediaRetryModel, Arc<Mutex<Vec<Vec<String>>>>) {
+        let seen = Arc::new(Mutex::default());
+        (MediaRetryModel::new(Arc::new(Picky { refuses, message, seen: Arc::clone(&seen) })), seen)
+    }
+
+    /// Returns the number of skipped media and whether there was an answer.
+    async fn ask(model: &MediaRetryModel, values: &[&str]) -> (usize, bool) {
+        let events: Vec<_> = model.stream(conversation(values)).collect().await;
+        let skipped = events.iter().filter(|event| matches!(event, Ok(ModelEvent::Skipped(_)))).count();
+        (skipped, events.iter().all(Result::is_ok))
+    }
+
+    #[tokio::test]
+    async fn a_refused_medium_of_an_earlier_turn_is_left_out_and_not_sent_again() {
+        let (model, seen) = picky(&["bad"], "The provider refused the request (400): Could not process image");
+        assert_eq!(ask(&model, &["bad", "good"]).await, (1, true));
+        assert_eq!(ask(&model, &["bad", "good", "other"]).await, (0, true), "it was reported");
+        assert_eq!(*seen.lock(), [vec!["bad", "good"], vec!["good"], vec!["good", "other"]]);
+    }
+
+    #[tokio::test]
+    async fn a_refused_medium_of_this_turn_alone_is_remembered() {
+        let (model, seen) = picky(&["bad"], "The provider refused the request (400): Could not process image");
+        assert_eq!(ask(&model, &["good", "bad"]).await, (2, true));
+        assert_eq!(ask(&model, &["good", "bad", "other"]).await, (0, true));
+        let sent = [vec!["good", "bad"], vec!["bad"], vec![], vec!["good", "other"]];
+        assert_eq!(*seen.lock(), sent, "the earlier one was not the cause");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_that_is_not_about_media_is_passed_on() {
+        let (model, seen) = picky(&["bad"], "The provider refused the request (400): unknown model");
+        assert_eq!(ask(&model, &["bad"]).await, (0, false));
+        assert_eq!(seen.lock().len(), 1);
+    }
+}
