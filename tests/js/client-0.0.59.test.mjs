@@ -39,3 +39,30 @@ describe("interrupts", () => {
     });
   }
 });
+
+describe("results with pictures", () => {
+  const server = useServer();
+
+  test("a thread whose tool has shown a picture opens, and the result is a text", async () => {
+    const first = new HttpAgent({ url: `${server.url}/send-message`, threadId: randomUUID() });
+    first.addMessage(said("approve"));
+    await first.runAgent();
+    await first.runAgent({ resume: [entry(first.pendingInterrupts[0].id, { approved: true })] });
+    const exported = await (await fetch(`${server.url}/threads/${first.threadId}/export`)).text();
+    const picture = { type: "image", source: { type: "data", value: "iVBORw0KGgo=", mimeType: "image/png" } };
+    const threadId = randomUUID();
+    const withPicture = JSON.parse(exported.replaceAll(first.threadId, threadId), (_, value) =>
+      value?.role === "tool" ? { ...value, content: [{ type: "text", text: "Sent." }, picture] } : value,
+    );
+    const body = JSON.stringify(withPicture);
+    assert.match(body, /iVBORw0KGgo=/);
+    const headers = { "content-type": "application/json" };
+    const imported = await fetch(`${server.url}/threads/import`, { method: "POST", headers, body });
+    assert.equal(imported.status, 201, await imported.clone().text());
+    const second = new HttpAgent({ url: `${server.url}/send-message`, threadId });
+    second.addMessage(said("hello"));
+    await second.runAgent();
+    const results = second.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+    assert.deepEqual(results, ["Sent.\n\n[image: image/png]"]);
+  });
+});

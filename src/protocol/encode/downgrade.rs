@@ -3,12 +3,13 @@
 //! - 1.0: 1.1 adds `encryptedValueType`, which such clients remove with a warning for each. They get none.
 //! - Before 1.0: such clients reject an outcome that they do not know, or that has members that they do not know, and then
 //!   miss the end of the run. They get a cancelled run, and one that left calls of the page's tools, without an outcome.
-//!   assistant-ui runs such calls, but does not continue after a success.
+//!   assistant-ui runs such calls, but does not continue after a success. Of a tool's result they read a text only: an array
+//!   ends the run, and a thread that has one does not open. They get the texts of its parts, and the others in words.
 
 use std::borrow::Cow;
 
 use crate::protocol::{
-    Event, Message,
+    ContentPart, Event, MediaPart, Message, MessageContent, PartSource,
     event::{RunFinished, RunOutcome, RunStarted},
 };
 
@@ -47,7 +48,10 @@ impl StreamVersion {
                 .is_some_and(|rest| rest.starts_with('"'))
         };
         let may_change = match self {
-            Self::Legacy => is_of("RUN_FINISHED"),
+            Self::Legacy => {
+                let has_parts = || json.contains("\"content\":[");
+                is_of("RUN_FINISHED") || (is_of("TOOL_CALL_RESULT") || is_of("MESSAGES_SNAPSHOT")) && has_parts()
+            }
             Self::V1_0 => ["RUN_STARTED", "REASONING_ENCRYPTED_VALUE", "MESSAGES_SNAPSHOT"].into_iter().any(is_of),
             Self::Current => false,
         };
@@ -70,13 +74,57 @@ impl StreamVersion {
 }
 
 fn legacy_event(event: &Event) -> Option<Event> {
-    let Event::RunFinished(finished) = event else { return None };
+    match event {
+        Event::RunFinished(finished) => legacy_end(finished),
+        Event::ToolCallResult(result) => {
+            let content = MessageContent::Text(text_of(&result.content)?);
+            let mut result = result.clone();
+            result.content = content;
+            Some(result.into())
+        }
+        Event::MessagesSnapshot(snapshot) if snapshot.messages.iter().any(|message| result_text(message).is_some()) => {
+            let mut snapshot = snapshot.clone();
+            for message in snapshot.messages.to_mut() {
+                if let (Some(text), Message::Tool(result)) = (result_text(message), message) {
+                    result.content = MessageContent::Text(text);
+                }
+            }
+            Some(Event::MessagesSnapshot(snapshot))
+        }
+        _ => None,
+    }
+}
+
+fn result_text(message: &Message) -> Option<String> {
+    if let Message::Tool(result) = message { text_of(&result.content) } else { None }
+}
+
+/// Returns the parts as a text; `None` if the content is one. An image at a URL is written in Markdown.
+fn text_of(content: &MessageContent) -> Option<String> {
+    let MessageContent::Parts(parts) = content else { return None };
+    let in_words = |kind: &str, media: &MediaPart| match &media.source {
+        PartSource::Url { value, .. } if kind == "image" => format!("![{kind}]({value})"),
+        PartSource::Url { value, .. } => format!("[{kind}]({value})"),
+        PartSource::Data { mime_type, .. } => format!("[{kind}: {mime_type}]"),
+        PartSource::File { .. } => format!("[{kind}]"),
+    };
+    let texts = parts.iter().map(|part| match part {
+        ContentPart::Text(text) => text.text.clone(),
+        ContentPart::Image(media) => in_words("image", media),
+        ContentPart::Audio(media) => in_words("audio", media),
+        ContentPart::Video(media) => in_words("video", media),
+        ContentPart::Document(media) => in_words("document", media),
+    });
+    Some(texts.collect::<Vec<_>>().join("\n\n"))
+}
+
+fn legacy_end(finished: &RunFinished) -> Option<Event> {
     let is_known = match &finished.outcome {
         Some(RunOutcome::Success { pending_tool_call_ids }) => pending_tool_call_ids.is_empty(),
         Some(RunOutcome::Cancelled) => false,
         Some(RunOutcome::Interrupt { .. }) | None => true,
     };
-    (!is_known).then(|| RunFinished { outcome: None, ..(**finished).clone() }.into())
+    (!is_known).then(|| RunFinished { outcome: None, ..finished.clone() }.into())
 }
 
 fn event_of_1_0(event: &Event) -> Option<Event> {
@@ -144,6 +192,28 @@ mod tests {
         }
         let error = r#"{"type":"RUN_ERROR","message":"no"}"#;
         assert_eq!(encoded(StreamVersion::Legacy, error), [0, 1].map(|_| format!("data: {error}\n\n")));
+    }
+
+    #[test]
+    fn of_a_tools_result_with_parts_older_clients_get_a_text() {
+        let parts = concat!(
+            r#"[{"type":"text","text":"A chart:"},{"type":"image","source":{"type":"data","value":"AAAA","mimeType":"image/png"}},"#,
+            r#"{"type":"image","source":{"type":"url","value":"https://a.test/b.png"}}]"#
+        );
+        let text = r#""A chart:\n\n[image: image/png]\n\n![image](https://a.test/b.png)""#;
+        for event in [
+            r#"{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":CONTENT}"#,
+            concat!(
+                r#"{"type":"MESSAGES_SNAPSHOT","messages":[{"role":"user","id":"u","content":[{"type":"text","text":"hi"}]},"#,
+                r#"{"role":"tool","id":"m","content":CONTENT,"toolCallId":"c"}]}"#
+            ),
+        ] {
+            let with = |content: &str| event.replace("CONTENT", content);
+            let sent = |content: &str| [0, 1].map(|_| format!("data: {}\n\n", with(content)));
+            assert_eq!(encoded(StreamVersion::Legacy, &with(parts)), sent(text));
+            assert_eq!(encoded(StreamVersion::Legacy, &with("\"one text\"")), sent("\"one text\""));
+            assert_eq!(encoded(StreamVersion::V1_0, &with(parts)), sent(parts));
+        }
     }
 
     #[test]
