@@ -1,7 +1,8 @@
 //! Permits: counted rights that owners share, such as those to concurrent runs, to reads or to bytes of memory.
 //!
 //! An owner has at most its share. A request that waits stands in the queue of its owner, and owners take turns, one request a
-//! turn. So another owner gets its permits however many requests the first one has.
+//! turn. So another owner gets its permits however many requests the first one has. An owner that has had no turn lately comes
+//! before those that have, so that it does not wait for a round of all of them.
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -12,11 +13,16 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{
     sync::oneshot,
-    time::{error::Elapsed, timeout},
+    time::{Instant, error::Elapsed, timeout},
 };
 
 /// The owner of everything on a server without authentication. It may have all permits.
 pub(crate) const ANONYMOUS: &str = "none";
+
+/// An owner that has had no turn for this long comes first.
+const LATELY: Duration = Duration::from_secs(10);
+/// The number of turns from which old ones are forgotten.
+const MANY_TURNS: usize = 1024;
 
 /// Permits of one kind.
 #[derive(Debug)]
@@ -33,6 +39,27 @@ struct Counts {
     owners: HashMap<Arc<str>, OwnerCounts>,
     /// The owners that wait, in the order of their turns.
     turns: VecDeque<Arc<str>>,
+    /// The times of the last turns.
+    last_turns: HashMap<Arc<str>, Instant>,
+}
+
+impl Counts {
+    /// Puts an owner into the order of turns.
+    fn queue(&mut self, owner: &Arc<str>) {
+        let had_turn = |owner: &Arc<str>| self.last_turns.get(owner).is_some_and(|turn| turn.elapsed() < LATELY);
+        let place = match had_turn(owner) {
+            true => self.turns.len(),
+            false => self.turns.iter().position(had_turn).unwrap_or(self.turns.len()),
+        };
+        self.turns.insert(place, owner.clone());
+    }
+
+    fn had_turn(&mut self, owner: &Arc<str>) {
+        if self.last_turns.len() >= MANY_TURNS {
+            self.last_turns.retain(|_, turn| turn.elapsed() < LATELY);
+        }
+        self.last_turns.insert(owner.clone(), Instant::now());
+    }
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +93,7 @@ pub(crate) enum LimitReached {
 impl Permits {
     /// Creates `max` permits, of which an owner has at most `share`; `None` is no limit of an owner.
     pub(crate) fn new(max: usize, share: Option<usize>) -> Arc<Self> {
-        let counts = Counts { free: max, owners: HashMap::new(), turns: VecDeque::new() };
+        let counts = Counts { free: max, owners: HashMap::new(), turns: VecDeque::new(), last_turns: HashMap::new() };
         Arc::new(Self { max, share: share.unwrap_or(max), counts: Mutex::new(counts) })
     }
 
@@ -82,14 +109,15 @@ impl Permits {
             if counts.turns.is_empty()
                 && let Ok(permit) = self.grant(counts, owner, amount)
             {
+                counts.had_turn(owner);
                 return permit;
             }
             let (granted, received) = oneshot::channel();
             let of_owner = counts.owners.entry(owner.clone()).or_default();
-            if of_owner.waiting.is_empty() {
-                counts.turns.push_back(owner.clone());
-            }
             of_owner.waiting.push_back(PermitRequest { amount, granted });
+            if of_owner.waiting.len() == 1 {
+                counts.queue(owner);
+            }
             self.hand_out(counts);
             WaitingRequest { permits: self, received }
         };
@@ -145,10 +173,9 @@ impl Permits {
     /// Gives free permits to those who wait. An amount that is not free yet keeps later turns waiting: small amounts would
     /// pass it forever.
     fn hand_out(self: &Arc<Self>, counts: &mut Counts) {
-        let Counts { free, owners, turns } = counts;
         let mut at = 0;
-        while let Some(owner) = turns.get(at)
-            && let Some(of_owner) = owners.get_mut(owner)
+        while let Some(owner) = counts.turns.get(at)
+            && let Some(of_owner) = counts.owners.get_mut(owner)
         {
             while of_owner.waiting.pop_front_if(|request| request.granted.is_closed()).is_some() {}
             let amount = of_owner.waiting.front().map_or(0, |request| request.amount);
@@ -156,22 +183,25 @@ impl Permits {
                 at += 1;
                 continue;
             }
-            if amount > *free {
+            if amount > counts.free {
                 return;
             }
             let owner = owner.clone();
-            turns.remove(at);
+            counts.turns.remove(at);
             if let Some(request) = of_owner.waiting.pop_front() {
                 match request.granted.send(Permit { permits: self.clone(), owner: owner.clone(), amount }) {
-                    Ok(()) => (*free, of_owner.taken) = (*free - amount, of_owner.taken + amount),
+                    Ok(()) => (counts.free, of_owner.taken) = (counts.free - amount, of_owner.taken + amount),
                     // Its future was dropped just now. To give the amount back would lock the counts once more.
                     Err(mut permit) => permit.amount = 0,
                 }
             }
-            if !of_owner.waiting.is_empty() {
-                turns.push_back(owner);
-            } else if of_owner.taken == 0 {
-                owners.remove(&owner);
+            let is_gone = of_owner.waiting.is_empty() && of_owner.taken == 0;
+            let waits = !of_owner.waiting.is_empty();
+            counts.had_turn(&owner);
+            if waits {
+                counts.queue(&owner);
+            } else if is_gone {
+                counts.owners.remove(&owner);
             }
         }
     }
@@ -296,7 +326,36 @@ mod tests {
             });
             drop(waiting.remove(served.unwrap()));
         }
-        assert_eq!(order, ["ann", "bob", "cat", "ann", "ann"]);
+        assert_eq!(order, ["bob", "cat", "ann", "ann", "ann"], "ann has the first one");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_owner_that_comes_now_and_then_does_not_wait_for_a_round_of_all_others() {
+        let permits = Permits::new(2, Some(1));
+        let take = async |owner: &str| {
+            let permit = permits.take(&owner.into(), 1).await;
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            drop(permit);
+        };
+        let busy = (0..199).map(async |number| {
+            loop {
+                take(&number.to_string()).await;
+            }
+        });
+        let now_and_then = async {
+            let mut longest = Duration::ZERO;
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                let asked_at = Instant::now();
+                drop(permits.take(&"bob".into(), 1).await);
+                longest = longest.max(asked_at.elapsed());
+            }
+            longest
+        };
+        tokio::select! {
+            _ = futures::future::join_all(busy) => unreachable!(),
+            longest = now_and_then => assert!(longest <= Duration::from_millis(60), "{longest:?}"),
+        }
     }
 
     #[tokio::test]
