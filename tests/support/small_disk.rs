@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -30,9 +30,14 @@ impl SmallDisk {
 
     /// Fills the disk to the last byte. Returns the file to remove.
     pub(crate) fn fill(&self) -> PathBuf {
-        let filler = self.path().join("filler");
-        let mut file = fs::File::create(&filler).unwrap();
-        while file.write_all(&[1; 4096]).is_ok() {}
+        self.fill_with(u64::MAX)
+    }
+
+    /// Writes a file of at most this many bytes.
+    pub(crate) fn fill_with(&self, bytes: u64) -> PathBuf {
+        let filler = self.path().join(format!("filler-{bytes}"));
+        // An error means that the disk is full.
+        let _ = io::copy(&mut io::repeat(1).take(bytes), &mut fs::File::create(&filler).unwrap());
         filler
     }
 }

@@ -29,6 +29,7 @@ use rusqlite::{Connection, named_params};
 use tokio::sync::Mutex;
 
 use self::{
+    error::disk_full,
     files::{DatabaseFiles, FileIds, file_error},
     open::OpenDatabase,
     reader::{Readers, all, one},
@@ -334,6 +335,10 @@ impl Store for SqliteStore {
             );
             return Err(StoreError::Unavailable(problem.into()));
         }
-        self.writer.write(|tx| Ok(tx.conn.execute_batch(PROBE)?)).await
+        let probe = |tx: &mut Tx<'_>| match tx.reserve.is_disk_full() {
+            true => Err(disk_full()),
+            false => Ok(tx.conn.execute_batch(PROBE)?),
+        };
+        self.writer.write(probe).await
     }
 }

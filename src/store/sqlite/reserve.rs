@@ -80,6 +80,12 @@ impl DiskReserve {
         }
     }
 
+    /// Returns whether nearly nothing is free beside the reserve. A small write, which overwrites a part of the log, may succeed then,
+    /// but a message may not.
+    pub(super) fn is_disk_full(&self) -> bool {
+        disk_space(&self.database).is_some_and(|space| space.available < self.bytes / 16)
+    }
+
     fn is_available(&self, reserves: u64) -> bool {
         disk_space(&self.path).is_some_and(|space| space.available >= reserves * self.bytes)
     }

@@ -35,7 +35,7 @@ pub(super) struct SqliteWriter {
 pub(super) struct Tx<'c> {
     pub(super) conn: &'c Connection,
     pub(super) numbers: &'c mut Numbers,
-    reserve: &'c DiskReserve,
+    pub(super) reserve: &'c DiskReserve,
     /// Whether the log is copied into the file when it is long.
     copies_log: bool,
 }

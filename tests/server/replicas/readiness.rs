@@ -44,13 +44,24 @@ async fn until_unready(server: &Replica, why: &str, status: &str) {
 async fn a_server_with_a_full_disk_is_not_ready() {
     let Some(disk) = SmallDisk::mount() else { return };
     let server = start(disk.path());
-    server.until_answered("/readyz", 200).await;
-    let filler = disk.fill();
+    // A disk that becomes full slowly: in between, the server takes its reserve.
+    let beginning = disk.fill_with(2 << 20);
+    let reserve = disk.path().join("agui-server.sqlite-reserve");
+    poll_until("a reserve", async || {
+        server.until_answered("/readyz", 200).await;
+        reserve.exists().then_some(())
+    })
+    .await;
+    let rest = disk.fill();
     until_unready(&server, "a full disk", "disk_full").await;
-    assert_eq!(server.post(&ask("r", "hello")).await.status(), 503);
-    fs::remove_file(filler).unwrap();
+    // More than the log has room for.
+    let text = "hello ".repeat(50_000);
+    assert_eq!(server.post(&ask("r", &text)).await.status(), 503);
+    for filler in [beginning, rest] {
+        fs::remove_file(filler).unwrap();
+    }
     server.until_answered("/readyz", 200).await;
-    assert_eq!(server.post(&ask("r", "hello")).await.status(), 200);
+    assert_eq!(server.post(&ask("r", &text)).await.status(), 200);
 }
 
 #[tokio::test]
