@@ -143,7 +143,7 @@ impl VerifyingKey {
 struct Jwk {
     kty: String,
     kid: Option<String>,
-    alg: Option<String>,
+    alg: Option<serde_json::Value>,
     #[serde(rename = "use")]
     usage: Option<String>,
     key_ops: Option<Vec<String>>,
@@ -170,19 +170,19 @@ impl NamedKey {
         if jwk.key_ops.is_some_and(|operations| !operations.iter().any(|operation| operation == "verify")) {
             return None;
         }
-        let named = match &jwk.alg {
-            Some(name) => Some(JwtAlgorithm::deserialize(serde_json::Value::from(name.as_str())).ok()?),
-            None => None,
-        };
+        let named = jwk.alg.map(JwtAlgorithm::deserialize).transpose().ok()?;
         let decode = |text: &Option<String>| URL_SAFE_NO_PAD.decode(text.as_deref()?).ok();
         let coordinate = |text, bytes| decode(text).filter(|decoded| decoded.len() == bytes);
         let (algorithm, material) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
             ("RSA", _) => {
                 let algorithm = named.unwrap_or_else(|| JwtAlgorithm::of_unnamed_rsa(accepted));
+                if !algorithm.is_rsa() {
+                    return None;
+                }
                 // Some sets write the sign of a number in Java's encoding, which ring refuses.
                 let number = |text| Some(decode(text)?.into_iter().skip_while(|byte| *byte == 0).collect());
                 let material = Material::Rsa(RsaPublicKeyComponents { n: number(&jwk.n)?, e: number(&jwk.e)? });
-                algorithm.is_rsa().then_some((algorithm, material))?
+                (algorithm, material)
             }
             ("EC", Some(curve)) => {
                 let (algorithm, bytes) = match curve {
