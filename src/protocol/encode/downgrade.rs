@@ -82,10 +82,12 @@ fn legacy_event(event: &Event) -> Option<Event> {
             result.content = content;
             Some(result.into())
         }
-        Event::MessagesSnapshot(snapshot) if snapshot.messages.iter().any(|message| result_text(message).is_some()) => {
+        Event::MessagesSnapshot(snapshot) if snapshot.messages.iter().any(is_result_of_parts) => {
             let mut snapshot = snapshot.clone();
             for message in snapshot.messages.to_mut() {
-                if let (Some(text), Message::Tool(result)) = (result_text(message), message) {
+                if let Message::Tool(result) = message
+                    && let Some(text) = text_of(&result.content)
+                {
                     result.content = MessageContent::Text(text);
                 }
             }
@@ -95,8 +97,8 @@ fn legacy_event(event: &Event) -> Option<Event> {
     }
 }
 
-fn result_text(message: &Message) -> Option<String> {
-    if let Message::Tool(result) = message { text_of(&result.content) } else { None }
+fn is_result_of_parts(message: &Message) -> bool {
+    matches!(message, Message::Tool(result) if matches!(result.content, MessageContent::Parts(_)))
 }
 
 /// Returns the parts as a text; `None` if the content is one. An image at a URL is written in Markdown.
