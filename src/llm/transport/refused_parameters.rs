@@ -56,7 +56,6 @@ const REFUSALS: &[&str] = &[
     "not supported",
     "does not support",
     "unknown",
-    "unknwon",
     "unrecognized",
     "extra inputs are not permitted",
     "extra_forbidden",
@@ -110,7 +109,11 @@ impl RefusedParameters {
             let mut by_model = self.0.lock();
             let model = model(&json);
             if by_model.len() < MAX_MODELS || by_model.contains_key(model) {
-                by_model.entry(model.to_owned()).or_default().push(parameter);
+                let known = by_model.entry(model.to_owned()).or_default();
+                // Requests at the same time are refused for the same.
+                if !known.iter().any(|known| known.name == parameter.name) {
+                    known.push(parameter);
+                }
             }
         }
         parameter.remove(&mut json);

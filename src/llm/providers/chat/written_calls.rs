@@ -92,10 +92,11 @@ impl WrittenCallReader {
     fn opening(&self, form: &WrittenForm) -> Option<usize> {
         match form.syntax {
             // A list in brackets is common in texts, so it has to begin the answer and the name of a tool.
+            WrittenSyntax::Python if self.has_text => None,
             WrittenSyntax::Python => {
                 let text = self.held.trim_start();
                 let is_call = self.python_starts(form).any(|start| text.starts_with(&start));
-                (!self.has_text && is_call).then(|| self.held.len() - text.len())
+                is_call.then(|| self.held.len() - text.len())
             }
             WrittenSyntax::Json | WrittenSyntax::Invoke => self.held.find(&form.opening),
         }
