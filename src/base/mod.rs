@@ -1,5 +1,7 @@
 //! Small rules that every room uses, such as the units of options. Uses no other room.
 
+#[cfg(feature = "llm")]
+pub(crate) mod base64_text;
 pub(crate) mod complete_on_drop;
 mod invalid_option;
 pub(crate) mod json_values;

@@ -6,6 +6,7 @@ use async_stream::stream;
 use futures::StreamExt as _;
 
 use super::{
+    beginning::Beginning,
     estimate,
     options::{CONTEXT_TOO_LONG, ContextOptions, ContextPolicy},
     summarise, trim,
@@ -86,32 +87,28 @@ impl Model for FittedModel {
                 let may_learn_refusal = may_count;
                 let shorter = (retries > 0).then(|| request.clone());
                 let mut answer = model.stream(std::mem::take(&mut request));
-                let mut has_begun = false;
-                // Skipped attachments are reported once, with the request that is answered.
-                let mut skipped = Vec::new();
-                let refusal = loop {
-                    match answer.next().await {
-                        None => break None,
-                        Some(Err(error)) if !has_begun && error.code() == CONTEXT_TOO_LONG => break Some(error),
-                        Some(Ok(ModelEvent::Skipped(attachment))) if !has_begun => skipped.push(attachment),
-                        Some(item) => {
-                            has_begun = true;
-                            for attachment in skipped.drain(..) {
-                                yield Ok(ModelEvent::Skipped(attachment));
-                            }
+                let Beginning { skipped, first } = Beginning::read(&mut answer).await;
+                let error = match first {
+                    Some(Err(error)) if error.code() == CONTEXT_TOO_LONG => error,
+                    mut item => {
+                        for attachment in skipped {
+                            yield Ok(ModelEvent::Skipped(attachment));
+                        }
+                        while let Some(event) = item {
                             // The first count is that of this request. Later ones can be sums with continued requests.
                             if may_count
-                                && let Ok(ModelEvent::Usage(usage)) = &item
+                                && let Ok(ModelEvent::Usage(usage)) = &event
                                 && let Some(tokens) = usage.input_tokens
                             {
                                 window.counted(&name, estimate, tokens);
                                 may_count = false;
                             }
-                            yield item;
+                            yield event;
+                            item = answer.next().await;
                         }
+                        return;
                     }
                 };
-                let Some(error) = refusal else { return };
                 if may_learn_refusal {
                     window.refused(&name, estimate);
                 }

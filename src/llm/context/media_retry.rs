@@ -11,12 +11,12 @@ use async_stream::stream;
 use futures::StreamExt as _;
 use parking_lot::Mutex;
 
-use super::{estimate::is_media, options::CONTEXT_TOO_LONG};
+use super::{beginning::Beginning, estimate::is_media, options::CONTEXT_TOO_LONG};
 use crate::{
     base::RunErrorCode,
     llm::{
         model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, SkippedAttachment, Turn},
-        providers::wire::{file_name, media, mime_type},
+        providers::wire::{media, skipped_attachment},
     },
     protocol::{ContentPart, MessageContent, PartSource},
 };
@@ -67,55 +67,42 @@ impl Model for MediaRetryModel {
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
         let (model, refused) = (self.model.clone(), self.refused.clone());
         let name = request.model.clone().unwrap_or_else(|| model.name().to_owned());
-        leave_out(&mut request.turns, |_, part| refused.contains(&name, part), "the provider has refused it before");
-        let last_answer = request.turns.iter().rposition(|turn| matches!(turn, Turn::Assistant(_)));
-        let first_new = last_answer.map_or(0, |last| last + 1);
+        take_media(&mut request.turns, |part| refused.contains(&name, part));
         if !has_media(&mut request.turns) {
             return model.stream(request);
         }
         let stream = stream! {
+            let last_answer = request.turns.iter().rposition(|turn| matches!(turn, Turn::Assistant(_)));
+            let first_new = last_answer.map_or(0, |last| last + 1);
             let mut left_out: Vec<SkippedAttachment> = Vec::new();
+            // Left out last. Those before may have nothing to do with a refusal that they did not cause alone.
             let mut blamed: Vec<ContentPart> = Vec::new();
             loop {
-                let mut fewer = has_media(&mut request.turns).then(|| request.clone());
+                let fewer = has_media(&mut request.turns).then(|| request.clone());
                 let mut answer = model.stream(std::mem::take(&mut request));
-                let mut has_begun = false;
-                // What this request lacks is reported once, with the request that is answered.
-                let mut skipped = Vec::new();
-                let refusal = loop {
-                    match answer.next().await {
-                        None => break None,
-                        Some(Err(error)) if !has_begun && fewer.is_some() && is_about_media(&error) => break Some(error),
-                        Some(Ok(ModelEvent::Skipped(attachment))) if !has_begun => skipped.push(attachment),
-                        Some(item) => {
-                            has_begun = true;
-                            if item.is_ok() {
-                                blamed.drain(..).for_each(|part| refused.add(&name, &part));
-                            }
-                            for attachment in left_out.drain(..).chain(skipped.drain(..)) {
-                                yield Ok(ModelEvent::Skipped(attachment));
-                            }
-                            yield item;
+                let Beginning { skipped, first } = Beginning::read(&mut answer).await;
+                let (error, mut fewer) = match (first, fewer) {
+                    (Some(Err(error)), Some(fewer)) if is_about_media(&error) => (error, fewer),
+                    (first, _) => {
+                        if let Some(Ok(_)) = &first {
+                            blamed.iter().for_each(|part| refused.add(&name, part));
                         }
+                        for attachment in left_out.into_iter().chain(skipped) {
+                            yield Ok(ModelEvent::Skipped(attachment));
+                        }
+                        let mut item = first;
+                        while let Some(event) = item {
+                            yield event;
+                            item = answer.next().await;
+                        }
+                        return;
                     }
                 };
-                let (Some(error), Some(mut fewer)) = (refusal, fewer.take()) else { return };
+                let (earlier, new) = fewer.turns.split_at_mut(first_new);
+                blamed = take_media(if has_media(earlier) { earlier } else { new }, |_| true);
+                tracing::warn!(model = name, ?error, media = blamed.len(), "a model provider refused media; trying again without");
                 let reason = format!("the provider refused it: {}", error.message());
-                // Media of earlier turns may have nothing to do with a refusal that they did not cause alone.
-                blamed.clear();
-                let mut take = |turn: usize, part: &ContentPart, is_earlier: bool| {
-                    let taken = (turn < first_new) == is_earlier;
-                    if taken {
-                        blamed.push(part.clone());
-                    }
-                    taken
-                };
-                let mut gone = leave_out(&mut fewer.turns, |turn, part| take(turn, part, true), &reason);
-                if gone.is_empty() {
-                    gone = leave_out(&mut fewer.turns, |turn, part| take(turn, part, false), &reason);
-                }
-                tracing::warn!(model = name, ?error, media = gone.len(), "a model provider refused media; trying again without");
-                left_out.extend(gone);
+                left_out.extend(blamed.iter().filter_map(|part| skipped_attachment(part, &reason)));
                 request = fewer;
             }
         };
@@ -166,37 +153,28 @@ fn is_about_media(error: &ModelError) -> bool {
 
 fn has_media(turns: &mut [Turn]) -> bool {
     let mut found = false;
-    each_medium(turns, |_, _| found = true);
+    each_medium(turns, |_| found = true);
     found
 }
 
-/// Puts a note in place of media, and returns them. `is_left_out` gets the index of the turn.
-fn leave_out(
-    turns: &mut [Turn],
-    mut is_left_out: impl FnMut(usize, &ContentPart) -> bool,
-    reason: &str,
-) -> Vec<SkippedAttachment> {
-    let mut gone = Vec::new();
-    each_medium(turns, |turn, part| {
-        if !is_left_out(turn, part) {
-            return;
+/// Puts notes in place of media, and returns these.
+fn take_media(turns: &mut [Turn], is_taken: impl Fn(&ContentPart) -> bool) -> Vec<ContentPart> {
+    let mut taken = Vec::new();
+    each_medium(turns, |part| {
+        if is_taken(part)
+            && let Ok((kind, _)) = media(part)
+        {
+            let note = ContentPart::text(format!("(Here was an attachment, {kind}, that you cannot read.)"));
+            taken.push(std::mem::replace(part, note));
         }
-        let Ok((kind, medium)) = media(part) else { return };
-        gone.push(SkippedAttachment {
-            kind,
-            name: file_name(medium).map(str::to_owned),
-            mime_type: mime_type(&medium.source).map(str::to_owned),
-            reason: reason.to_owned(),
-        });
-        *part = ContentPart::text(format!("(Here was an attachment, {kind}, that you cannot read.)"));
     });
-    gone
+    taken
 }
 
-fn each_medium(turns: &mut [Turn], mut visit: impl FnMut(usize, &mut ContentPart)) {
-    for (at, turn) in turns.iter_mut().enumerate() {
+fn each_medium(turns: &mut [Turn], mut visit: impl FnMut(&mut ContentPart)) {
+    for turn in turns {
         let mut visit_all = |parts: &mut [ContentPart]| {
-            parts.iter_mut().filter(|part| is_media(part)).for_each(|part| visit(at, part));
+            parts.iter_mut().filter(|part| is_media(part)).for_each(&mut visit);
         };
         match turn {
             Turn::User(parts) => visit_all(parts),
@@ -235,7 +213,7 @@ mod tests {
 
         fn stream(&self, mut request: ModelRequest) -> ModelStream {
             let mut values = Vec::new();
-            each_medium(&mut request.turns, |_, part| values.push(value_of(&media(part).unwrap().1.source).to_owned()));
+            each_medium(&mut request.turns, |part| values.push(value_of(&media(part).unwrap().1.source).to_owned()));
             let is_refused = values.iter().any(|value| self.refuses.contains(&value.as_str()));
             self.seen.lock().push(values);
             stream::iter(match is_refused {

@@ -32,9 +32,10 @@ fn normalised(part: &ContentPart) -> ContentPart {
         }
         PartSource::File { .. } => None,
     };
-    if let PartSource::Data { value, mime_type } = of_url.as_ref().unwrap_or(&media.source) {
-        media.source = inline_data::read(value, mime_type);
+    if let Some(data) = of_url {
+        media.source = data;
     }
+    inline_data::correct(&mut media.source);
     let mime_type = wire::mime_type(&media.source).map(essence).unwrap_or_default();
     let kind = match mime_type.split('/').next().unwrap_or_default() {
         kind @ ("image" | "audio" | "video") => kind,

@@ -1,15 +1,14 @@
 //! Attachments that a model cannot read as they are: text files become text, and of others the model and the user are
 //! told.
 
-use base64::{
-    Engine as _,
-    alphabet::STANDARD,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
-};
+use base64::Engine as _;
 
-use super::wire::{file_name, media, mime_type};
+use super::wire::{file_name, media, mime_type, skipped_medium};
 use crate::{
-    base::text::{essence, is_in},
+    base::{
+        base64_text::{LENIENT, is_standard},
+        text::{essence, is_in},
+    },
     llm::model::{SkippedAttachment, Turn},
     protocol::{ContentPart, MediaPart, PartSource},
 };
@@ -17,12 +16,6 @@ use crate::{
 /// A longer text is cut. It is about 64 000 tokens.
 const MAX_TEXT_BYTES: usize = 256 << 10;
 const CUT_MARK: &str = "(Here the attachment is cut.)";
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// Collects the attachments that a request cannot contain.
 #[derive(Debug)]
@@ -98,12 +91,7 @@ impl Attachments {
 
     fn skip(&mut self, kind: &'static str, media: &MediaPart, reason: &str) {
         if self.is_new {
-            self.skipped.push(SkippedAttachment {
-                kind,
-                name: file_name(media).map(str::to_owned),
-                mime_type: mime_type(&media.source).map(str::to_owned),
-                reason: reason.to_owned(),
-            });
+            self.skipped.push(skipped_medium(kind, media, reason));
         }
     }
 
@@ -120,11 +108,9 @@ fn fault(part: &ContentPart) -> Option<&'static str> {
     if is_text(mime_type, file_name(media)) {
         return None;
     }
-    let data = value.trim_end_matches('=');
-    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     match value.as_str() {
         "" => Some("it is empty"),
-        _ if value.len() % 4 == 0 && value.len() - data.len() < 3 && data.bytes().all(is_base64) => None,
+        value if is_standard(value) => None,
         _ => Some("its data is not base64, or is cut"),
     }
 }
@@ -147,7 +133,7 @@ fn text_of(media: &MediaPart) -> Option<Result<(String, bool), &'static str>> {
     let most = MAX_TEXT_BYTES / 3 * 4 + 4;
     let kept: Vec<u8> = value.bytes().filter(|byte| !byte.is_ascii_whitespace()).take(most + 1).collect();
     let was_cut = kept.len() > most;
-    let Ok(bytes) = BASE64.decode(&kept[..kept.len().min(most)]) else {
+    let Ok(bytes) = LENIENT.decode(&kept[..kept.len().min(most)]) else {
         return Some(Err("its data is not base64"));
     };
     Some(decode(&bytes, charset(mime_type).as_deref(), was_cut).ok_or("its text is not in a known charset"))
@@ -230,7 +216,7 @@ mod tests {
     use super::*;
 
     fn document(mime_type: &str, bytes: &[u8], name: Option<&str>) -> ContentPart {
-        let value = BASE64.encode(bytes);
+        let value = LENIENT.encode(bytes);
         let mut media = MediaPart::from(PartSource::Data { value, mime_type: mime_type.to_owned() });
         media.metadata = name.map(|name| json!({"filename": name}));
         ContentPart::Document(media)

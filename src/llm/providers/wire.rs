@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     base::text::essence,
-    llm::{Block, ToolChoice, Turn},
+    llm::{Block, ToolChoice, Turn, model::SkippedAttachment},
     protocol::{ContentPart, JsonObject, MediaPart, PartSource, TokenUsage, ToolCall, ToolCallId},
     tools::CallArguments,
 };
@@ -50,6 +50,20 @@ pub(in crate::llm) fn media(part: &ContentPart) -> Result<(&'static str, &MediaP
         ContentPart::Audio(media) => Ok(("audio", media)),
         ContentPart::Video(media) => Ok(("video", media)),
         ContentPart::Document(media) => Ok(("document", media)),
+    }
+}
+
+/// Returns what is told of a file that the model does not get; `None` for a text.
+pub(in crate::llm) fn skipped_attachment(part: &ContentPart, reason: &str) -> Option<SkippedAttachment> {
+    media(part).ok().map(|(kind, media)| skipped_medium(kind, media, reason))
+}
+
+pub(super) fn skipped_medium(kind: &'static str, media: &MediaPart, reason: &str) -> SkippedAttachment {
+    SkippedAttachment {
+        kind,
+        name: file_name(media).map(str::to_owned),
+        mime_type: mime_type(&media.source).map(str::to_owned),
+        reason: reason.to_owned(),
     }
 }
 
