@@ -40,6 +40,8 @@ own_names! {
     TOOL_PROGRESS = "tool_progress", "activity";
     /// A summary that the model gets in the place of messages: `summary`, `firstMessageId`, `lastMessageId`, `digest`.
     CONTEXT_SUMMARY = "context_summary", "activity";
+    /// Stands in the first of two snapshots, so that a client [takes all messages of the second](#threads) in their order. It means nothing.
+    PLACEHOLDER = "placeholder", "activity, id of a reasoning";
     /// The sources of the text, a list in the provider's form.
     CITATIONS = "citations", "metadata of a text";
     /// The provider that issued the encrypted value.

@@ -9,6 +9,7 @@ use super::{
         branch::LoadedThread,
         plan::{ClientInput, Plan, name_messages},
         resume::ResumeDecision,
+        snapshots::remove_placeholders,
         title::title_of,
     },
     events::thread_event_hub::ThreadChange,
@@ -67,6 +68,7 @@ impl Runs {
         if let (Some(memory), Some(bytes)) = (&request.permit.memory, bytes) {
             memory.thread(bytes).await?;
         }
+        remove_placeholders(&mut request.input.messages);
         let anonymous = name_messages(&mut request.input.messages);
         let (runs, threads) = (self.clone(), threads.clone());
         let mut admission = Box::new(Admission { runs, threads, key, turn, request, anonymous, loaded });

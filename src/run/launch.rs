@@ -6,7 +6,9 @@ use super::{
     admission::Admission,
     agents::AgentEntry,
     control::Stop,
-    conversation::{branch::LoadedThread, decide::BranchCase, plan::Plan, resume::ResumeDecision},
+    conversation::{
+        branch::LoadedThread, decide::BranchCase, plan::Plan, resume::ResumeDecision, snapshots::snapshots,
+    },
     drive::{clock::RunLimits, driver::Run, progress::Drive as _, transcript::Transcript},
     log::{Follower, LiveLog},
     options::ConcurrentRuns,
@@ -20,7 +22,7 @@ use crate::{
     base::trace::TraceScope,
     observe::{RunObserver, recordings::LiveRecording, telemetry::begin_agent},
     protocol::{
-        Event, Interrupt, Message, MessageId, Messages, RunAgentInput,
+        Event, Interrupt, Message, MessageId, RunAgentInput,
         event::{MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
     },
     store::{Lease, ThreadVersion},
@@ -97,7 +99,8 @@ impl Admission {
         // If the agent does not run, the response has its own snapshots or is an error.
         let is_answered = matches!(resume, ResumeDecision::Proceed(_));
         let snapshots = if lacks_messages && is_answered && options.sync_messages {
-            message_snapshots(&request.input.messages, has_sent_messages)
+            let snapshots = snapshots(&request.input.messages, has_sent_messages);
+            snapshots.into_iter().map(Event::from).collect()
         } else {
             Vec::new()
         };
@@ -142,17 +145,6 @@ pub(crate) fn context_in_span(parts: ContextParts, trace: &TraceScope) -> RunCon
     let RunIdentity { agent, thread_id, run_id, .. } = &parts.identity;
     let trace = begin_agent(trace, agent, thread_id, run_id);
     RunContext::from(parts).within(trace)
-}
-
-fn message_snapshots(messages: &Messages, client_has_messages: bool) -> Vec<Event> {
-    let mut snapshots = Vec::new();
-    // A client keeps the messages that it has in their places and appends the others of a snapshot. After an empty snapshot
-    // it has none, and takes all of them in the order of the next snapshot.
-    if client_has_messages {
-        snapshots.push(MessagesSnapshot::new(Messages::default()).into());
-    }
-    snapshots.push(MessagesSnapshot::new(messages.clone()).into());
-    snapshots
 }
 
 impl RunRequest {

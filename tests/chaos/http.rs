@@ -66,8 +66,11 @@ pub(crate) async fn send(
 impl Response {
     async fn read_head(&mut self) -> Result<(), Broken> {
         let line = self.line().await?;
-        let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split_once(' ')).map(|(status, _)| status);
-        let status = status.filter(|status| status.len() == 3).and_then(|status| status.parse().ok());
+        // With `1 20` repeated, the line of a 200 is `HTTP/1.1 201 200 OK`.
+        let is_whole =
+            |(status, reason): &(&str, &str)| status.len() == 3 && !reason.contains(|c: char| c.is_ascii_digit());
+        let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split_once(' ')).filter(is_whole);
+        let status = status.and_then(|(status, _)| status.parse().ok());
         let Some(status) = status else { return broken(format!("the status line is {line:?}")) };
         self.status = status;
         loop {

@@ -25,7 +25,7 @@ use crate::{
 const CASES: &[(&str, &[&str], &str, usize)] = &[
     ("continues", &["m1", "a1", "m2", "a2", "m3"], "m1 a1 m2 a2 m3", 0),
     ("continues, with a trimmed list", &["a2", "m3"], "m1 a1 m2 a2 m3", 0),
-    // The first of two snapshots has no messages: the client would keep its own in front.
+    // The first of two snapshots has no messages: the client would keep its own in front. tests/js/order.test.mjs has all roles.
     ("no known message", &["m3"], "m1 a1 m2 a2 m3", 2),
     ("no message", &[], "m1 a1 m2 a2", 1),
     ("branches: another message", &["m1", "a1", "m3"], "m1 a1 m3", 0),

@@ -5,4 +5,5 @@ pub(crate) mod decide;
 pub(crate) mod ids;
 pub(crate) mod plan;
 pub(crate) mod resume;
+pub(crate) mod snapshots;
 pub(crate) mod title;
