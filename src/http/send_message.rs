@@ -132,10 +132,9 @@ fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
     if is_tanstack(input, headers) {
         return Encoder::Dialect(Box::<TanStackEncoder>::default());
     }
-    let version = if is_legacy_client(input, headers.get_all(header::ACCEPT).iter()) {
-        StreamVersion::Legacy
-    } else {
-        StreamVersion::for_declared(input.protocol_version.as_deref())
+    let version = match input.protocol_version.as_deref() {
+        None if is_legacy_client(input, headers) => StreamVersion::Legacy,
+        declared => StreamVersion::for_declared(declared),
     };
     Encoder::negotiate(accepted(headers)).for_version(version)
 }
@@ -158,12 +157,13 @@ fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {
     }
 }
 
-/// True if the request comes from an AG-UI SDK older than 1.0. These refuse outcomes that they do not know, so they get
-/// none. They declare no version, like requests written by hand, which should get all of AG-UI. But the SDKs always
-/// send `forwardedProps`, even if empty, and an `Accept` that is exactly the stream's type. assistant-ui has no state.
-fn is_legacy_client<'a>(input: &RunAgentInput, mut accept: impl Iterator<Item = &'a HeaderValue>) -> bool {
-    input.protocol_version.is_none()
-        && input.forwarded_props.is_some()
-        && accept.next().is_some_and(|value| value == SSE_MEDIA_TYPE)
-        && accept.next().is_none()
+/// True if a request that declares no version comes from an AG-UI SDK older than 1.0. These refuse outcomes that they do not
+/// know, so they get none. Requests written by hand declare no version either, and should get all of AG-UI. But the SDKs always
+/// send `forwardedProps`, even if empty, and accept the stream's type, or this and JSON (Dart, Kotlin). assistant-ui has no state.
+fn is_legacy_client(input: &RunAgentInput, headers: &HeaderMap) -> bool {
+    let mut types = accepted(headers).flat_map(|value| value.split(',')).map(str::trim).peekable();
+    let is_of_sdk = |accepted: &str| [SSE_MEDIA_TYPE, "application/json"].contains(&accepted);
+    input.forwarded_props.is_some()
+        && accepted(headers).any(|value| value.contains(SSE_MEDIA_TYPE))
+        && types.all(is_of_sdk)
 }

@@ -266,11 +266,17 @@ async fn an_old_sdk_gets_an_outcome_that_it_accepts() {
     // assistant-ui has no state.
     with_null["state"] = Value::Null;
     for input in [&old, &with_null] {
-        assert_eq!(outcome(input, "text/event-stream").await, Value::Null, "{input}");
+        // Dart's and Kotlin's SDKs accept JSON as well.
+        for accept in ["text/event-stream", "application/json, text/event-stream", "text/event-stream,application/json"]
+        {
+            assert_eq!(outcome(input, accept).await, Value::Null, "{input} {accept}");
+        }
     }
     // Requests written by hand, and SDKs that send their protocol version, get the calls.
     current["protocolVersion"] = "1.0".into();
-    for (input, accept) in [(&old, "*/*"), (&by_hand, "text/event-stream"), (&current, "text/event-stream")] {
+    for (input, accept) in
+        [(&old, "*/*"), (&old, "application/json"), (&by_hand, "text/event-stream"), (&current, "text/event-stream")]
+    {
         assert_eq!(outcome(input, accept).await["pendingToolCallIds"].as_array().unwrap().len(), 1, "{input} {accept}");
     }
 }
