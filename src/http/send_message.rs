@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, header},
+    http::HeaderMap,
     response::Response,
     routing::{MethodRouter, post},
 };
@@ -83,7 +83,19 @@ pub(crate) async fn run_or_reconnect(
         return reconnect(app, after, request).await;
     }
     let (run, encoder) = read_input(app, agent, on_disconnect, request).await?;
-    Ok(respond_run(app, app.runs().start(run).await?, encoder).await)
+    let started = match asks_for_suggestions(&run.input) {
+        true => app.runs().start_unstored(run)?,
+        false => app.runs().start(run).await?,
+    };
+    Ok(respond_run(app, started, encoder).await)
+}
+
+/// True for CopilotKit's question for suggestions. Only where its runtime has a route for each request it has one for these, so elsewhere
+/// each would become a thread.
+fn asks_for_suggestions(input: &RunAgentInput) -> bool {
+    const TOOL: &str = "copilotkitSuggest";
+    let forced = input.forwarded_prop("toolChoice").and_then(|choice| choice.pointer("/function/name"));
+    forced.is_some_and(|name| name == TOOL) && matches!(&*input.tools, [tool] if tool.name == TOOL)
 }
 
 /// Reads a request for a run of an agent. Returns the run, and the encoder for its client.

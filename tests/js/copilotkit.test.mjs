@@ -70,6 +70,21 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.deepEqual([...paths], expected);
   });
 
+  test(`${name}: suggestions run without a stored thread`, async () => {
+    const tab = await open();
+    assert.equal(tab.core.suggestions, true);
+    await tab.say("Hello");
+    const { body: before } = await request(server, "GET", "/threads?limit=200");
+    const finished = new Promise((onSuggestionsFinishedLoading) => tab.core.subscribe({ onSuggestionsFinishedLoading }));
+    tab.core.addSuggestionsConfig({ instructions: "Suggest something.", providerAgentId: "demo", consumerAgentId: "demo" });
+    tab.core.reloadSuggestions("demo");
+    await finished;
+    const suggested = tab.requests.filter(({ body }) => body?.includes("copilotkitSuggest"));
+    assert.equal(suggested.length, 1);
+    const { body: after } = await request(server, "GET", "/threads?limit=200");
+    assert.equal(after.threads.length, before.threads.length);
+  });
+
   test(`${name}: connect to a new thread succeeds without messages`, async () => {
     const tab = await open();
     await tab.comeBack();
@@ -290,21 +305,6 @@ test("onDisconnect: \"cancel\" ends the run when its page leaves", async () => {
   tab.close();
   await running;
   assert.deepEqual(statuses(await ended(tab.threadId)), ["cancelled"]);
-});
-
-test("suggestions run without a stored thread", async () => {
-  const tab = await Tab.open(server);
-  assert.equal(tab.core.suggestions, true);
-  await tab.say("Hello");
-  const { body: before } = await request(server, "GET", "/threads?limit=200");
-  const finished = new Promise((onSuggestionsFinishedLoading) => tab.core.subscribe({ onSuggestionsFinishedLoading }));
-  tab.core.addSuggestionsConfig({ instructions: "Suggest something.", providerAgentId: "demo", consumerAgentId: "demo" });
-  tab.core.reloadSuggestions("demo");
-  await finished;
-  const suggested = tab.requests.filter(({ path }) => path === "/copilotkit/agent/demo/suggest");
-  assert.equal(suggested.length, 1);
-  const { body: after } = await request(server, "GET", "/threads?limit=200");
-  assert.equal(after.threads.length, before.threads.length);
 });
 
 test("the inspector gets the events of runs", async () => {
