@@ -9,6 +9,7 @@ use axum::{
     response::Response,
     routing::{MethodRouter, post},
 };
+use serde_json::{Value, json};
 
 use super::{
     accept::{
@@ -17,10 +18,12 @@ use super::{
         middleware::Caller,
         read_body,
     },
+    connect::respond_with_thread,
     dialects::tanstack::TanStackEncoder,
     error::ApiError,
     follow::{LastEventId, follow_after, last_event_id},
     read_run::{find_agent, read_run},
+    response_budget::ResponsePermit,
     run_response::respond_run,
     state::App,
 };
@@ -33,6 +36,7 @@ use crate::{
         encode::{Encoder, SSE_MEDIA_TYPE, StreamVersion},
     },
     run::{AgentEntry, OnDisconnect, RunRequest},
+    threads::ThreadConnection,
 };
 
 /// Runs the default agent.
@@ -83,11 +87,33 @@ pub(crate) async fn run_or_reconnect(
         return reconnect(app, after, request).await;
     }
     let (run, encoder) = read_input(app, agent, on_disconnect, request).await?;
+    if asks_nothing(&run.input)
+        && let Some((stored, permit)) = stored_thread(app, &run).await?
+    {
+        let RunRequest { input, principal, .. } = run;
+        return Ok(respond_with_thread(app, input.thread_id, stored, Some(input.run_id), encoder, principal, permit));
+    }
     let started = match asks_for_suggestions(&run.input) {
         true => app.runs().start_unstored(run)?,
         false => app.runs().start(run).await?,
     };
     Ok(respond_run(app, started, encoder).await)
+}
+
+/// Without a message, a reply or a state there is nothing to answer: pages of some other servers get a stored thread so.
+fn asks_nothing(input: &RunAgentInput) -> bool {
+    let is_empty = |value: &Option<Value>| value.as_ref().is_none_or(|value| value.is_null() || *value == json!({}));
+    input.messages.is_empty() && input.resume.is_empty() && is_empty(&input.state) && is_empty(&input.forwarded_props)
+}
+
+/// Returns `None` if the thread has no messages.
+async fn stored_thread(app: &App, run: &RunRequest) -> Result<Option<(ThreadConnection, ResponsePermit)>, ApiError> {
+    let Some(threads) = app.threads() else { return Ok(None) };
+    let (caller, thread) = (run.principal.as_ref(), &run.input.thread_id);
+    let permit = app.response_permit(caller, thread).await?;
+    let connection = threads.connect(caller, thread).await?;
+    let has_messages = connection.view.as_ref().is_some_and(|view| !view.current_branch().is_empty());
+    Ok(has_messages.then_some((connection, permit)))
 }
 
 /// True for CopilotKit's question for suggestions. Only where its runtime has a route for each request it has one for these, so elsewhere

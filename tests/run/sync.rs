@@ -27,7 +27,6 @@ const CASES: &[(&str, &[&str], &str, usize)] = &[
     ("continues, with a trimmed list", &["a2", "m3"], "m1 a1 m2 a2 m3", 0),
     // The first of two snapshots has no messages: the client would keep its own in front. tests/js/order.test.mjs has all roles.
     ("no known message", &["m3"], "m1 a1 m2 a2 m3", 2),
-    ("no message", &[], "m1 a1 m2 a2", 1),
     ("branches: another message", &["m1", "a1", "m3"], "m1 a1 m3", 0),
     ("branches: another answer", &["m1", "a1", "m2"], "m1 a1 m2", 0),
     ("branches: a step back", &["m1"], "m1", 0),
@@ -143,6 +142,44 @@ async fn each_case_gives_agent_and_client_the_messages_that_they_lack() {
             }
         }
     }
+}
+
+/// Pages of some other servers get a stored thread so, with `state: {}`.
+#[tokio::test]
+async fn a_request_without_anything_to_answer_gets_the_thread_and_does_not_call_the_agent() {
+    let all = Conversations::start(true).await;
+    let mut nothing = Conversations::input("t", "r1", &[], false);
+    // A thread without messages has nothing to show, and an agent may speak first.
+    all.server.events(&nothing).await;
+    assert_eq!(*all.asked.lock().unwrap(), [""]);
+    all.begin("t2", false, false).await;
+    let asked = all.asked.lock().unwrap().len();
+    nothing["threadId"] = "t2".into();
+    nothing["runId"] = "r3".into();
+    for state in [None, Some(Value::Null), Some(json!({}))] {
+        nothing.as_object_mut().unwrap().remove("state");
+        nothing["forwardedProps"] = json!({});
+        if let Some(state) = state {
+            nothing["state"] = state;
+        }
+        let events = all.server.events(&nothing).await;
+        assert_eq!(types(&events), ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+        assert_eq!(events[0]["runId"], "r3");
+        let ids: Vec<_> =
+            events[1]["messages"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["m1", "a1", "m2", "a2"]);
+    }
+    assert_eq!(all.asked.lock().unwrap().len(), asked);
+    // Each of these asks for something.
+    for (run, member, value) in [("r4", "state", json!({ "a": 1 })), ("r5", "forwardedProps", json!({ "go": "on" }))] {
+        let mut something = nothing.clone();
+        something["runId"] = run.into();
+        something[member] = value;
+        all.end.add_permits(1);
+        all.server.events(&something).await;
+    }
+    assert_eq!(all.asked.lock().unwrap().len(), asked + 2);
+    assert_eq!(all.server.thread("t2").await["runs"].as_array().unwrap().len(), 4);
 }
 
 #[tokio::test]
