@@ -128,7 +128,10 @@ impl Response {
             Framing::Length(0) => Vec::new(),
             Framing::Length(length) => {
                 self.framing = Framing::Length(0);
-                self.take(length).await?
+                let body = self.take(length).await?;
+                // Repeated bytes show only at the end.
+                self.end().await?;
+                body
             }
             Framing::Chunked => {
                 let line = self.line().await?;
@@ -145,14 +148,18 @@ impl Response {
         if !chunk.is_empty() {
             return Ok(Some(chunk));
         }
-        // The connection is not reused, so nothing may follow.
+        self.end().await.map(|()| None)
+    }
+
+    /// The connection is not reused, so nothing may follow.
+    async fn end(&mut self) -> Result<(), Broken> {
         if self.buffer.is_empty() {
             let read = timeout(READ_TIMEOUT, self.stream.read_buf(&mut self.buffer)).await;
             if read.is_err() {
                 return broken("the connection was not closed after the response");
             }
         }
-        if self.buffer.is_empty() { Ok(None) } else { broken("bytes follow the response") }
+        if self.buffer.is_empty() { Ok(()) } else { broken("bytes follow the response") }
     }
 
     /// Reads a whole body as text.
