@@ -4,6 +4,7 @@
 mod http;
 mod mcp_apps;
 mod mcp_everything;
+mod mcp_http_misbehaving;
 mod mcp_misbehaving;
 mod mcp_process;
 mod mcp_sdk;

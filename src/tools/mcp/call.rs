@@ -100,6 +100,13 @@ impl McpCaller {
                 let reason = shortened(&reason, MAX_REFUSAL_CHARS);
                 ToolError::new(format!("The MCP server `{server}` refuses the call: {reason}"))
             }
+            McpCallFailure::Request(RequestError::NotTaken(error)) => {
+                client.state.disconnected.notify_one();
+                ToolError::new(format!(
+                    "The MCP server `{server}` did not take the call, so it was not carried out. Try again later."
+                ))
+                .caused_by(error)
+            }
             McpCallFailure::Request(RequestError::Disconnected(error)) => {
                 client.state.disconnected.notify_one();
                 ToolError::new(format!(

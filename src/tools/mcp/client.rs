@@ -15,7 +15,12 @@ use rmcp::{
 use serde_json::Value;
 use tokio::{runtime::Handle, sync::oneshot, time::timeout};
 
-use super::{handler::ConnectionState, http_client::MessageHeaders, in_flight::StartedCall, oauth::AccessTokens};
+use super::{
+    handler::ConnectionState,
+    http_client::{MessageHeaders, is_refusal},
+    in_flight::StartedCall,
+    oauth::AccessTokens,
+};
 use crate::tools::ToolContext;
 
 /// A server could send cursors for ever.
@@ -27,6 +32,9 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) enum RequestError {
     Refused(String),
+    /// The server has not taken the request. The connection has to be opened again.
+    NotTaken(Box<dyn std::error::Error + Send + Sync>),
+    /// It is unknown what the server has done.
     Disconnected(Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -163,6 +171,7 @@ impl Drop for PendingRequest {
 fn request_error(error: ServiceError) -> RequestError {
     match error {
         ServiceError::McpError(refusal) => RequestError::Refused(refusal.message.into_owned()),
+        ServiceError::TransportSend(error) if is_refusal(&*error.error) => RequestError::NotTaken(error.error),
         error => RequestError::Disconnected(error.into()),
     }
 }

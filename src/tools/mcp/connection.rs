@@ -55,7 +55,7 @@ impl McpConnection {
             McpTransport::Command { program, arguments, environment } => {
                 let (mut process, stdout, stdin) = ServerProcess::spawn(server, program, arguments, environment)
                     .map_err(|error| format!("{program} cannot be started: {error}"))?;
-                match handler.serve((bounded_lines(stdout), stdin)).await {
+                match handler.serve((bounded_lines(server.clone(), stdout), stdin)).await {
                     Ok(service) => (service, Some(process), None),
                     Err(error) => {
                         let stderr = stderr_note(Some(&process));

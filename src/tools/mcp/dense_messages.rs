@@ -3,40 +3,68 @@
 //! The protocol library tries each type of a result in turn, and takes 100 and more bytes for `{}`: a result of 14 MB
 //! took 1.6 GB, and its connection's thread for seconds. So the values of a message are counted before it is parsed.
 
+use std::sync::Arc;
+
 use async_stream::try_stream;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
 use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
 use tokio::io::{self, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio_util::io::StreamReader;
 
-use crate::base::json_values::count_values;
+use crate::base::{json_values::count_values, lenient_json, text::shortened};
 
 /// The largest message that is read, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
+/// The part of a line of a log that is logged.
+const MAX_LOGGED_CHARS: usize = 200;
 /// The largest number of JSON values in a message.
 const MAX_VALUES: usize = 100_000;
 
-/// The response to a request, of which the result is not read.
+/// A message of which only this is read. One with a method is no response.
 #[derive(Deserialize)]
-struct ResponseHead {
-    id: RequestId,
+struct MessageHead {
+    #[serde(default)]
+    id: Value,
     #[serde(default)]
     method: Option<IgnoredAny>,
+}
+
+/// Returns a message as the protocol library reads it: as JSON, and with the id of a request of this server as the number that
+/// it was.
+fn repaired(message: Vec<u8>) -> Vec<u8> {
+    let is_other_form = |id: &Value| id.is_string() || id.is_f64();
+    let may_stay = match serde_json::from_slice::<MessageHead>(&message) {
+        Ok(head) => head.method.is_some() || !is_other_form(&head.id),
+        Err(_) => !message.starts_with(b"{") && !message.starts_with("\u{feff}".as_bytes()),
+    };
+    let repaired = || {
+        let mut value: Value = lenient_json::parse(str::from_utf8(&message).ok()?).ok()?;
+        if let Some(id) = value.get_mut("id").filter(|id| is_other_form(id)) {
+            let number = id.as_str().map_or_else(|| id.as_f64().unwrap_or_default().to_string(), str::to_owned);
+            *id = number.parse::<i64>().ok()?.into();
+        }
+        let mut repaired = serde_json::to_vec(&value).ok()?;
+        repaired.extend(message.ends_with(b"\n").then_some(b'\n'));
+        Some(repaired)
+    };
+    if may_stay { message } else { repaired().unwrap_or(message) }
 }
 
 /// Returns a message if it has at most [`MAX_VALUES`], and if not a line with an error for the same request.
 /// `None` if it is for none.
 pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
     if message.len() <= MAX_VALUES || count_values(&message) <= MAX_VALUES {
-        return Some(message);
+        return Some(repaired(message));
     }
     tracing::warn!(
         bytes = message.len(),
         "a message of an MCP server has more than {MAX_VALUES} values and is not read"
     );
-    let Ok(ResponseHead { id, method: None }) = serde_json::from_slice(&message) else { return None };
+    let Ok(MessageHead { id, method: None }) = serde_json::from_slice(&message) else { return None };
+    let id = RequestId::deserialize(id).ok()?;
     let error = ErrorData::internal_error(format!("its answer has more than {MAX_VALUES} JSON values"), None);
     let mut line = serde_json::to_vec(&ServerJsonRpcMessage::error(error, Some(id))).ok()?;
     line.push(b'\n');
@@ -45,17 +73,27 @@ pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
 
 /// Returns the lines of a process's stdout, each a message, without those that are too large.
 pub(super) fn bounded_lines(
+    server: Arc<str>,
     stdout: impl AsyncRead + Unpin + Send + 'static,
 ) -> impl AsyncRead + Unpin + Send + 'static {
     StreamReader::new(Box::pin(try_stream! {
         let mut stdout = BufReader::new(stdout);
-        let mut is_rest = false;
+        let (mut is_rest, mut has_logged) = (false, false);
         loop {
             let mut line = Vec::new();
             if (&mut stdout).take(MAX_MESSAGE_BYTES as u64).read_until(b'\n', &mut line).await? == 0 {
                 break;
             }
             let is_whole = line.ends_with(b"\n");
+            let text = line.trim_ascii();
+            if !is_rest && !has_logged && !text.is_empty() && !text.starts_with(b"{") && !text.starts_with(b"[") {
+                has_logged = true;
+                tracing::warn!(
+                    server = &*server,
+                    line = shortened(&String::from_utf8_lossy(text), MAX_LOGGED_CHARS),
+                    "an MCP server writes on stdout what is no message: let it log to stderr"
+                );
+            }
             if is_whole && !is_rest && let Some(line) = bounded(line) {
                 yield Bytes::from(line);
             }
@@ -86,12 +124,27 @@ mod tests {
         assert_eq!(bounded(dense("\"method\":\"notifications/progress\"")), None);
     }
 
+    #[test]
+    fn an_id_in_another_form_is_that_of_the_request() {
+        for (sent, read) in [
+            ("{\"id\":\"7\",\"result\":{}}\n", "{\"id\":7,\"result\":{}}\n"),
+            ("{\"id\":7.0,\"result\":{\"a\":NaN}}\n", "{\"id\":7,\"result\":{\"a\":null}}\n"),
+            ("\u{feff}{\"id\":7,\"result\":{}}", "{\"id\":7,\"result\":{}}"),
+            // An id of the server's own request, and one that no request of this server has.
+            ("{\"id\":\"7\",\"method\":\"ping\"}", "{\"id\":\"7\",\"method\":\"ping\"}"),
+            ("{\"id\":\"x\",\"result\":{}}", "{\"id\":\"x\",\"result\":{}}"),
+            ("debug: NaN\n", "debug: NaN\n"),
+        ] {
+            assert_eq!(String::from_utf8(bounded(sent.into()).unwrap()).unwrap(), read);
+        }
+    }
+
     #[tokio::test]
     async fn a_line_that_is_too_long_is_left_out_and_the_next_one_is_read() {
         let long = "x".repeat(MAX_MESSAGE_BYTES + 1);
         let stdout = std::io::Cursor::new(format!("first\n{long}\nsecond\nunfinished"));
         let mut read = String::new();
-        bounded_lines(stdout).read_to_string(&mut read).await.unwrap();
+        bounded_lines("s".into(), stdout).read_to_string(&mut read).await.unwrap();
         assert_eq!(read, "first\nsecond\n");
     }
 }

@@ -1,5 +1,6 @@
 //! The HTTP client under an MCP connection: it adds the caller's headers of a single request, and access tokens, and
-//! bounds what the server answers.
+//! bounds what the server answers. What servers say in other ways than the protocol's is read here: a redirect to the same
+//! server, a session that is not known any more, an error that names no request.
 //!
 //! A connection is shared by all runs, so headers of a run travel with its messages: in the message's extensions, which
 //! stay in this process and are not a part of the JSON that a model or a server can write.
@@ -9,10 +10,10 @@ use std::{collections::HashMap, io, sync::Arc, time::Duration};
 use futures::{StreamExt as _, stream::BoxStream};
 use reqwest::{
     Client, Method, RequestBuilder, Response, StatusCode,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE},
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE},
 };
 use rmcp::{
-    model::{ClientJsonRpcMessage, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ErrorData, GetExtensions as _, JsonRpcMessage, ServerJsonRpcMessage},
     transport::streamable_http_client::{
         AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
         StreamableHttpPostResponse,
@@ -103,7 +104,13 @@ impl StreamableHttpClient for McpHttpClient {
             let request = self.request(Method::POST, &uri, [(SESSION_ID, session_id.as_deref())], token, &headers);
             response_to_message(request, &message, session_id.is_some())
         };
-        self.with_token(send).await
+        match self.with_token(send).await {
+            // Some servers refuse so what comes in a session that they have forgotten.
+            Err(StreamableHttpError::AuthRequired(_)) if session_id.is_some() => {
+                Err(StreamableHttpError::SessionExpired)
+            }
+            result => result,
+        }
     }
 
     async fn delete_session(
@@ -149,8 +156,56 @@ impl StreamableHttpClient for McpHttpClient {
     }
 }
 
+/// Returns whether the server has certainly not carried out the message that failed so.
+pub(super) fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
+    match error.downcast_ref::<HttpError>() {
+        Some(StreamableHttpError::Client(error)) => error.is_connect(),
+        Some(StreamableHttpError::HttpStatus(error)) => error.status == StatusCode::TOO_MANY_REQUESTS,
+        Some(error) => matches!(
+            error,
+            StreamableHttpError::AuthRequired(_)
+                | StreamableHttpError::SessionExpired
+                | StreamableHttpError::ReinitializationFailed(_)
+        ),
+        None => false,
+    }
+}
+
+/// Sends a request. A redirect that keeps the method is followed once, on the same server: many add a `/` to the path so.
 async fn sent(request: RequestBuilder) -> Result<Response, HttpError> {
-    request.send().await.map_err(StreamableHttpError::Client)
+    let again = request.try_clone();
+    let response = request.send().await.map_err(StreamableHttpError::Client)?;
+    let status = response.status();
+    if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
+        return Ok(response);
+    }
+    let keeps_method = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT].contains(&status);
+    let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
+    let target = location.and_then(|location| response.url().join(location).ok());
+    if let (Some(target), Some(again)) = (&target, again)
+        && keeps_method
+        && target.origin() == response.url().origin()
+        && let (http, Ok(mut again)) = again.build_split()
+    {
+        tracing::debug!(
+            status = status.as_u16(),
+            path = target.path(),
+            "an MCP server redirects: its `url` has another path"
+        );
+        *again.url_mut() = target.clone();
+        let response = http.execute(again).await.map_err(StreamableHttpError::Client)?;
+        if !response.status().is_redirection() {
+            return Ok(response);
+        }
+    }
+    let to = target.map(|mut target| {
+        // These can have secrets.
+        target.set_query(None);
+        let _ = target.set_username("").and_then(|()| target.set_password(None));
+        format!(" to {target}: is that the `url` of the server?")
+    });
+    let text = format!("HTTP {status}: it redirects{}", to.unwrap_or_default());
+    Err(StreamableHttpError::UnexpectedServerResponse(text.into()))
 }
 
 /// Sends a message, and returns what the server says at once. Its limits hold before anything is parsed.
@@ -163,12 +218,16 @@ async fn response_to_message(
     let status = response.status();
     match status {
         StatusCode::ACCEPTED | StatusCode::NO_CONTENT => return Ok(StreamableHttpPostResponse::Accepted),
-        StatusCode::NOT_FOUND if has_session => return Err(StreamableHttpError::SessionExpired),
+        StatusCode::NOT_FOUND | StatusCode::GONE if has_session => return Err(StreamableHttpError::SessionExpired),
         _ => {}
     }
     let session_id = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
     if !status.is_success() {
-        return Ok(StreamableHttpPostResponse::Json(refusal(response).await?, session_id));
+        let refused = refusal(response).await?;
+        if has_session && status == StatusCode::BAD_REQUEST && answers_nothing(&refused) {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        return Ok(StreamableHttpPostResponse::Json(addressed(refused, message), session_id));
     }
     if content_type(&response).starts_with(EVENT_STREAM) {
         return Ok(StreamableHttpPostResponse::Sse(events(response), session_id));
@@ -179,7 +238,7 @@ async fn response_to_message(
     }
     let body = read_whole(response, MAX_MESSAGE_BYTES).await.map_err(body_error)?;
     match bounded(body).map(|message| serde_json::from_slice::<ServerJsonRpcMessage>(&message)) {
-        Some(Ok(message)) => Ok(StreamableHttpPostResponse::Json(message, session_id)),
+        Some(Ok(answer)) => Ok(StreamableHttpPostResponse::Json(addressed(answer, message), session_id)),
         // Some servers answer notifications with text.
         _ if !expects_response => Ok(StreamableHttpPostResponse::Accepted),
         Some(Err(error)) => Err(error.into()),
@@ -187,10 +246,23 @@ async fn response_to_message(
     }
 }
 
-/// Returns the protocol's error in a refusal with a status of HTTP.
+/// An error that names no request. With 400 it is the SDKs' answer to a message of a session that they do not know.
+fn answers_nothing(message: &ServerJsonRpcMessage) -> bool {
+    matches!(message, JsonRpcMessage::Error(error) if error.id.is_none())
+}
+
+/// Returns an error that names no request as the answer to the one that it came for, which would wait for an answer otherwise.
+fn addressed(mut answer: ServerJsonRpcMessage, message: &ClientJsonRpcMessage) -> ServerJsonRpcMessage {
+    if let (JsonRpcMessage::Error(error), JsonRpcMessage::Request(request)) = (&mut answer, message) {
+        error.id.get_or_insert_with(|| request.id.clone());
+    }
+    answer
+}
+
+/// Returns the protocol's error in a refusal with a status of HTTP. A status between 400 and 499 is a refusal as well.
 ///
 /// # Errors
-/// If the refusal has none, or is about the caller's credentials.
+/// If the server may carry the message out, or have done so, or if the refusal is about the caller's credentials.
 async fn refusal(response: Response) -> Result<ServerJsonRpcMessage, HttpError> {
     let status = response.status();
     let (failure, is_json) = (failure(&response), content_type(&response).starts_with(JSON));
@@ -200,10 +272,16 @@ async fn refusal(response: Response) -> Result<ServerJsonRpcMessage, HttpError> 
     let body = read_excerpt(response, REFUSAL_BYTES, REFUSAL_TIME).await;
     match serde_json::from_slice(&body) {
         Ok(error @ JsonRpcMessage::Error(_)) if is_json && status != StatusCode::FORBIDDEN => Ok(error),
-        _ => Err(failure.unwrap_or_else(|| {
+        _ => {
             let text = format!("HTTP {status}: {}", String::from_utf8_lossy(&body));
-            StreamableHttpError::UnexpectedServerResponse(text.into())
-        })),
+            match failure {
+                Some(failure) => Err(failure),
+                None if status.is_client_error() => {
+                    Ok(ServerJsonRpcMessage::error(ErrorData::invalid_request(text, None), None))
+                }
+                None => Err(StreamableHttpError::UnexpectedServerResponse(text.into())),
+            }
+        }
     }
 }
 
@@ -269,4 +347,36 @@ fn of_message(message: &ClientJsonRpcMessage) -> Vec<(HeaderName, HeaderValue)> 
 
 fn token_error(error: String) -> HttpError {
     StreamableHttpError::Io(io::Error::other(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Router, response::Redirect, routing::any};
+
+    use super::*;
+    use crate::upstream::{ClientOptions, direct_client};
+
+    #[tokio::test]
+    async fn the_target_of_a_redirect_that_is_not_followed_is_named_without_secrets() {
+        let app = Router::new()
+            .route("/here", any(async || Redirect::temporary("/there")))
+            .route("/there", any(async |method: Method, body: String| format!("{method} {body}")))
+            .route("/moved", any(async || Redirect::to("/there?key=secret")))
+            .route("/elsewhere", any(async || Redirect::temporary("http://user:secret@localhost:9/there/")))
+            .route("/circle", any(async || Redirect::permanent("/circle")));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        let http = direct_client(&ClientOptions::default()).unwrap();
+        let send = async |path| sent(http.post(format!("{url}{path}")).body("a message")).await;
+        assert_eq!(send("/here").await.unwrap().text().await.unwrap(), "POST a message");
+        for (path, target) in [
+            ("/moved", format!("HTTP 303 See Other: it redirects to {url}/there: is that")),
+            ("/elsewhere", "HTTP 307 Temporary Redirect: it redirects to http://localhost:9/there/: is".to_owned()),
+            ("/circle", format!("HTTP 308 Permanent Redirect: it redirects to {url}/circle: is")),
+        ] {
+            let error = send(path).await.unwrap_err().to_string();
+            assert!(error.contains(&target) && !error.contains("secret"), "{error}");
+        }
+    }
 }

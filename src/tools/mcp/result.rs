@@ -1,6 +1,8 @@
 //! Converts the result of an MCP call to the content of a tool message. It reads JSON and not the types of the protocol
 //! library, so that a block of an unknown type costs that block only.
 
+use std::slice;
+
 use serde_json::Value;
 
 use crate::{
@@ -13,7 +15,13 @@ const MAX_PARTS: usize = 1000;
 
 /// Converts a result, without the secrets. Content beyond `limit` bytes is cut or left out, with a note.
 pub(super) fn to_content(response: &Value, limit: usize, secrets: &Secrets) -> Result<MessageContent, ToolError> {
-    let blocks = response.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let blocks = match response.get("content") {
+        Some(Value::Array(blocks)) => blocks,
+        // Some servers send a text or one block in place of the list.
+        Some(block @ (Value::String(_) | Value::Object(_))) => slice::from_ref(block),
+        _ => &[],
+    };
+    let is_error = response.get("isError").and_then(Value::as_bool) == Some(true);
     let mut result = ContentBuilder { parts: Vec::new(), space: limit, limit, is_cut: false, secrets };
     for block in blocks {
         if result.is_cut {
@@ -28,14 +36,12 @@ pub(super) fn to_content(response: &Value, limit: usize, secrets: &Secrets) -> R
     if result.parts.is_empty() {
         match response.get("structuredContent") {
             Some(structured) => result.push_text(structured.to_string()),
+            None if is_error => result.push_text("(the tool failed, and does not say why)".to_owned()),
             None => result.push_text("(the tool returned nothing)".to_owned()),
         }
     }
     let content = result.build();
-    match response.get("isError").and_then(Value::as_bool) {
-        Some(true) => Err(ToolError::new(content.text())),
-        _ => Ok(content),
-    }
+    if is_error { Err(ToolError::new(content.text())) } else { Ok(content) }
 }
 
 struct ContentBuilder<'s> {
@@ -49,6 +55,9 @@ struct ContentBuilder<'s> {
 
 impl ContentBuilder<'_> {
     fn push_block(&mut self, block: &Value) {
+        if let Some(text) = block.as_str() {
+            return self.push_text(text.to_owned());
+        }
         let text_of = |key: &str| block.get(key).and_then(Value::as_str);
         match text_of("type").unwrap_or_default() {
             "text" => self.push_text(text_of("text").unwrap_or_default().to_owned()),

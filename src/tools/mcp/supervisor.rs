@@ -93,7 +93,9 @@ impl Supervisor {
             let connection = McpConnection::open(&self.caller.server, &self.caller.options, &self.transport).await?;
             self.list_tools(&connection.client).await.map_err(|error| match error {
                 RequestError::Refused(reason) => format!("it does not list its tools: {reason}"),
-                RequestError::Disconnected(error) => format!("the connection broke while it listed its tools: {error}"),
+                RequestError::NotTaken(error) | RequestError::Disconnected(error) => {
+                    format!("the connection broke while it listed its tools: {error}")
+                }
             })?;
             Ok(connection)
         };
@@ -118,7 +120,9 @@ impl Supervisor {
                             let tools = self.tools.borrow().tools.len();
                             tracing::info!(server, tools, "the tools of the MCP server have changed");
                         }
-                        Ok(Err(RequestError::Disconnected(error))) => return format!("the connection broke: {error}"),
+                        Ok(Err(RequestError::NotTaken(error) | RequestError::Disconnected(error))) => {
+                            return format!("the connection broke: {error}");
+                        }
                         Ok(Err(RequestError::Refused(reason))) => {
                             tracing::warn!(server, why = reason, "the MCP server does not list its changed tools");
                         }
