@@ -5,17 +5,26 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
 
-use super::{AuthError, Principal, principal::is_valid_name};
+use super::{ApiKey, AuthError, Principal, api_key::ApiKeys, principal::is_valid_name};
 
 /// Finds the [`Principal`] of a request. Cheap to clone. [`Jwt`](super::Jwt) converts
 /// into one.
 #[derive(Clone, Default)]
-pub struct Authenticator(Option<Arc<dyn Authenticate>>);
+pub struct Authenticator {
+    method: Option<Arc<dyn Authenticate>>,
+    /// Whether the requests that the method accepts have no principal either.
+    is_anonymous: bool,
+}
 
 impl Authenticator {
     /// Accepts all requests, without a principal. This is the default.
     pub fn disabled() -> Self {
-        Self(None)
+        Self::default()
+    }
+
+    /// Accepts the requests with this key, without a principal: those of a command to the server in its own process.
+    pub(crate) fn of_command(key: &str) -> Self {
+        Self { is_anonymous: true, ..ApiKeys::new([ApiKey::from_secret("command", key)]).into() }
     }
 
     /// Asks an async function, before the request's body is read, also for requests that start no run.
@@ -52,37 +61,39 @@ impl Authenticator {
 
     /// True if all requests are accepted, without a principal.
     pub fn is_disabled(&self) -> bool {
-        self.0.is_none()
+        self.method.is_none()
     }
 
     /// The name of the method, for the log.
     pub(crate) fn method(&self) -> &'static str {
-        self.0.as_ref().map_or("none", |method| method.name())
+        self.method.as_ref().map_or("none", |method| method.name())
     }
 
     /// True if callers send their credential as `Authorization: Bearer …`.
     pub fn expects_bearer(&self) -> bool {
-        self.0.as_ref().is_some_and(|method| method.expects_bearer())
+        self.method.as_ref().is_some_and(|method| method.expects_bearer())
     }
 
     /// True if no two requests can have different principals: without authentication, and with one API key.
     pub fn has_one_principal(&self) -> bool {
-        self.0.as_ref().is_none_or(|method| method.has_one_principal())
+        self.method.as_ref().is_none_or(|method| method.has_one_principal())
     }
 
-    /// Returns the principal of a request; `None` if authentication is disabled.
+    /// Returns the principal of a request; `None` if it has none, as without authentication.
     ///
     /// # Errors
     /// If the request was refused, or could not be checked.
     pub async fn authenticate(&self, request: &Parts) -> Result<Option<Principal>, AuthError> {
-        match &self.0 {
+        match &self.method {
             None => Ok(None),
-            Some(method) => method.authenticate(request).await.map(Some),
+            Some(method) => {
+                method.authenticate(request).await.map(|principal| (!self.is_anonymous).then_some(principal))
+            }
         }
     }
 
     pub(super) fn new(method: impl Authenticate + 'static) -> Self {
-        Self(Some(Arc::new(method)))
+        Self { method: Some(Arc::new(method)), is_anonymous: false }
     }
 }
 
@@ -185,6 +196,16 @@ mod tests {
         assert!(matches!(authenticator.authenticate(&request).await, Err(AuthError::Refused(_))));
         request.extensions.insert(Principal::new("app", "ada"));
         assert_eq!(authenticator.authenticate(&request).await.unwrap().unwrap().id(), "app:ada");
+    }
+
+    #[tokio::test]
+    async fn the_key_of_a_command_gives_no_principal_and_is_needed() {
+        let authenticator = Authenticator::of_command("secret");
+        let authenticate = async |authorization| authenticator.authenticate(&request(authorization)).await;
+        assert_eq!(authenticate(Some("Bearer secret")).await.unwrap(), None);
+        for other in [None, Some("Bearer other"), Some("secret")] {
+            authenticate(other).await.unwrap_err();
+        }
     }
 
     #[tokio::test]

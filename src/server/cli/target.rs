@@ -4,6 +4,7 @@ use std::error::Error;
 
 use reqwest::{Client, Url, header::HeaderValue};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use uuid::Uuid;
 
 use super::arguments::{CommandOptions, TargetOptions};
 use crate::{
@@ -44,12 +45,13 @@ impl RunTarget {
         options: &TargetOptions,
     ) -> Result<Self, Box<dyn Error>> {
         let client = upstream::client(&ClientOptions::default())?;
-        let authorization = options.key_env.as_deref().map(authorization).transpose()?;
+        let key = options.key_env.as_deref().map(key_of).transpose()?;
         if let Some(url) = url {
             let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
             let url = url.ok_or_else(|| format!("{argument}: expected a URL such as http://localhost:8080"))?;
             let is_server = meaning == UrlMeaning::Server || url.path() == "/";
             let server = if is_server { Some(url.clone()) } else { server_of(&url) };
+            let authorization = key.as_deref().map(authorization).transpose()?;
             return Ok(Self { client, endpoint: (!is_server).then_some(url), server, authorization, own: None });
         }
         let options =
@@ -59,9 +61,11 @@ impl RunTarget {
         if has_log {
             logs::init(&loaded.config.log)?;
         }
-        // Threads in memory, on a port that only this machine reaches.
+        // Threads in memory, on a port that only this machine reaches, where other users cannot ask the agents.
+        let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
+        let authorization = Some(authorization(&key)?);
         let server = Server::from_config(&loaded)?
-            .authenticator(Authenticator::disabled())
+            .authenticator(Authenticator::of_command(&key))
             .metrics(MetricsOptions::default())
             .record(RecordOptions::default());
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -98,11 +102,15 @@ impl RunTarget {
     }
 }
 
-fn authorization(variable: &str) -> Result<HeaderValue, Box<dyn Error>> {
+fn key_of(variable: &str) -> Result<String, String> {
     let key =
         std::env::var(variable).map_err(|_| format!("--key-env: the environment variable {variable} is not set"))?;
-    let mut value = HeaderValue::try_from(format!("Bearer {}", key.trim()))
-        .map_err(|_| format!("--key-env: the value of {variable} cannot be sent in a header"))?;
+    Ok(key.trim().to_owned())
+}
+
+fn authorization(key: &str) -> Result<HeaderValue, &'static str> {
+    let mut value =
+        HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| "--key-env: the key cannot be sent in a header")?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -75,6 +75,43 @@ async fn the_configured_agents_answer_in_this_process() {
     assert_eq!((output.code, output.notes.contains("404")), (Some(1), true), "{}", output.notes);
 }
 
+/// Other users of the machine reach the port as well.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn the_port_of_the_configured_agents_needs_the_key_of_the_command() {
+    use std::io::BufRead as _;
+
+    let config = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+    std::fs::write(config.path(), "[agents.echo]\nkind = \"echo\"\n").unwrap();
+    let mut command = Command::new(BINARY);
+    command.args(["chat", "--config", config.path().to_str().unwrap()]).env_remove("RUST_LOG");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(b"hello\n").unwrap();
+    let mut answer = String::new();
+    std::io::BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut answer).unwrap();
+    assert_eq!(answer, "hello\n");
+    let url = format!("http://127.0.0.1:{}/send-message", listening_port(child.id()));
+    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let run = serde_json::json!({ "threadId": "t", "runId": "r", "messages": [] });
+    assert_eq!(client.post(&url).json(&run).send().await.unwrap().status(), 401);
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
+#[cfg(target_os = "linux")]
+fn listening_port(process: u32) -> u16 {
+    let links = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let open: Vec<_> = links.filter_map(|link| std::fs::read_link(link.ok()?.path()).ok()).collect();
+    let sockets = std::fs::read_to_string(format!("/proc/{process}/net/tcp")).unwrap();
+    let port = sockets.lines().skip(1).find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let is_own = open.iter().any(|file| file.to_str() == Some(&format!("socket:[{}]", fields[9])));
+        let port = fields[1].rsplit_once(':')?.1;
+        (fields[3] == "0A" && is_own).then(|| u16::from_str_radix(port, 16).unwrap())
+    });
+    port.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_run_is_in_the_exit_code_and_later_lines_are_answered() {
     let server = Desk::default().serve().await;
