@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 
-use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::repairs::{Partner, Repair, repaired};
 
 /// Private code points mark lone halves: the string before or after theirs may have the other half.
 const FIRST_MARK: u32 = 0x10_F000;
@@ -16,7 +18,14 @@ pub(crate) struct LenientJson {
     pub(crate) text: String,
     pub(crate) has_halves: bool,
     /// What was read in another way, for logs.
-    pub(crate) repair: &'static str,
+    pub(crate) repair: Repair,
+}
+
+/// A value, of which one member is a piece of a text that goes on in other values.
+pub(crate) struct Piece {
+    pub(crate) value: Value,
+    /// `true` if the member has marks, which [`JoinedText`] takes out.
+    pub(crate) has_halves: bool,
 }
 
 /// Returns a text as JSON; `None` if it has nothing of what is read leniently.
@@ -25,9 +34,9 @@ pub(crate) fn lenient(text: &str) -> Option<LenientJson> {
     let (numbers, has_numbers) = without_nan(&marked);
     let body = numbers.trim_start_matches('\u{feff}');
     let repair = match (has_halves, has_numbers) {
-        (true, _) => "half of a surrogate pair",
-        (_, true) => "NaN or Infinity, read as null",
-        _ if body.len() < numbers.len() => "a byte order mark",
+        (true, _) => Repair::Half,
+        (_, true) => Repair::NotANumber,
+        _ if body.len() < numbers.len() => Repair::ByteOrderMark,
         _ => return None,
     };
     Some(LenientJson { text: body.to_owned(), has_halves, repair })
@@ -37,14 +46,43 @@ pub(crate) fn lenient(text: &str) -> Option<LenientJson> {
 ///
 /// # Errors
 /// That of the strict parser.
-pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
-    serde_json::from_str(text).or_else(|error| match lenient(text) {
-        Some(lenient) => {
-            tracing::warn!(repair = lenient.repair, "read JSON that is not valid");
-            serde_json::from_str(&without_marks(&lenient.text)).map_err(|_| error)
-        }
-        None => Err(error),
-    })
+pub(crate) fn parse(text: &str, partner: Partner) -> Result<Value, serde_json::Error> {
+    parse_piece(text, "", partner).map(|piece| piece.value)
+}
+
+/// Parses JSON, as [`parse`] does. Halves in the member of this name get marks.
+///
+/// # Errors
+/// That of the strict parser.
+pub(crate) fn parse_piece(text: &str, member: &str, partner: Partner) -> Result<Piece, serde_json::Error> {
+    let error = match serde_json::from_str(text) {
+        Ok(value) => return Ok(Piece { value, has_halves: false }),
+        Err(error) => error,
+    };
+    let Some(lenient) = lenient(text) else { return Err(error) };
+    let Ok(mut value) = serde_json::from_str::<Value>(&without_marks(&lenient.text)) else { return Err(error) };
+    report(lenient.repair, partner);
+    let mut has_halves = false;
+    if lenient.has_halves
+        && let Some(piece) = value.get_mut(member)
+        && let Ok(mut marked) = serde_json::from_str::<Value>(&lenient.text)
+    {
+        *piece = marked[member].take();
+        has_halves = true;
+    }
+    Ok(Piece { value, has_halves })
+}
+
+/// Returns a text as valid JSON, without its halves; `None` if it has nothing of what is read leniently.
+pub(crate) fn repaired_text(text: &str, partner: Partner) -> Option<String> {
+    let lenient = lenient(text)?;
+    report(lenient.repair, partner);
+    Some(without_marks(&lenient.text).into_owned())
+}
+
+pub(crate) fn report(repair: Repair, partner: Partner) {
+    tracing::warn!(repair = repair.as_str(), partner = partner.as_str(), "read JSON that is not valid");
+    repaired(partner, repair);
 }
 
 /// Returns the text with U+FFFD for each escape of a half without the other one; `None` if there is none.
@@ -176,6 +214,11 @@ impl JoinedText {
         *piece = joined;
     }
 
+    /// Returns whether the last piece ended with the first half of a pair.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Returns what stands for a half whose other half did not come.
     pub(crate) fn end(&mut self) -> Option<String> {
         self.held.take().map(|_| char::REPLACEMENT_CHARACTER.to_string())
@@ -184,7 +227,7 @@ impl JoinedText {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -199,10 +242,10 @@ mod tests {
             ),
             ("\u{feff}{}", json!({})),
         ] {
-            assert_eq!(parse::<Value>(text).unwrap(), expected, "{text}");
+            assert_eq!(parse(text, Partner::Model).unwrap(), expected, "{text}");
         }
         for text in ["{", "{\"a\":}", "{'a':1}", "\"\\", "\"\\u12", "N", "\"\\ud83d"] {
-            assert!(parse::<Value>(text).is_err(), "{text}");
+            assert!(parse(text, Partner::Model).is_err(), "{text}");
         }
     }
 

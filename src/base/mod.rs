@@ -10,6 +10,7 @@ pub(crate) mod memory_budget;
 pub(crate) mod permits;
 pub(crate) mod private_file;
 pub(crate) mod refusal;
+pub(crate) mod repairs;
 mod run_error_code;
 pub(crate) mod text;
 pub(crate) mod trace;

@@ -32,6 +32,12 @@ impl MessageContent {
     }
 }
 
+impl Default for MessageContent {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
 impl From<&str> for MessageContent {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())

@@ -80,6 +80,7 @@ wire_struct! {
     ToolDefinition {
         /// The name in calls.
         name: String,
+    } lenient {
         /// Tells the model when to use the tool.
         description: String,
     } open {

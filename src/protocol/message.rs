@@ -171,7 +171,9 @@ impl Message {
 /// Defines a message struct as [`wire_struct!`] does: with an id first and the members of all messages last. All but
 /// activities can have an encrypted value.
 macro_rules! message {
-    (@define [$($encrypted:tt)*] $(#[$meta:meta])* $name:ident { $($required:tt)* } $(optional { $($optional:tt)* })?) => {
+    (@define [$($encrypted:tt)*] $(#[$meta:meta])* $name:ident { $($required:tt)* }
+        $(lenient { $($lenient:tt)* })? $(optional { $($optional:tt)* })?
+    ) => {
         wire_struct! {
             decoded
             $(#[$meta])*
@@ -179,7 +181,7 @@ macro_rules! message {
                 /// Unique within the thread.
                 id: MessageId,
                 $($required)*
-            } optional {
+            } $(lenient { $($lenient)* })? optional {
                 $($($optional)*)?
                 $($encrypted)*
                 /// Further data, open by key.
@@ -255,10 +257,11 @@ message! {
 message! {
     /// The result of a tool call.
     ToolMessage {
-        /// Text or parts.
-        content: MessageContent,
         /// The answered call.
         tool_call_id: ToolCallId,
+    } lenient {
+        /// Text or parts.
+        content: MessageContent,
     } optional {
         /// The error of a tool that failed, in addition to the content.
         error: String,

@@ -1,6 +1,6 @@
 //! The macro that defines a struct of the protocol, its constructor, and its decoder.
 
-/// Defines a struct from its required members, `open` ones, which are any JSON and absent if `null`, `optional` ones,
+/// Defines a struct from its required members, `lenient` ones, which `new` takes, too, but which others leave out, `open` ones, which are any JSON and absent if `null`, `optional` ones,
 /// which are left out of JSON when absent, and `defaulted` ones with attributes of their own. `new` takes the required
 /// members. A struct with its `own_new` writes that from `bare`, which is private; one that is `without_new` has no
 /// constructor. A struct of the input is `decoded`: [`decode`](crate::protocol::decode) reads these members, and no list
@@ -8,7 +8,9 @@
 macro_rules! wire_struct {
     (@define [$($constructor:tt)*] $decoder:tt $(#[$meta:meta])* $name:ident {
         $($(#[$required_meta:meta])* $required:ident: $required_type:ty,)*
-    } $(open {
+    } $(lenient {
+        $($(#[$lenient_meta:meta])* $lenient:ident: $lenient_type:ty,)*
+    })? $(open {
         $($(#[$open_meta:meta])* $open:ident,)*
     })? $(optional {
         $($(#[$optional_meta:meta])* $optional:ident: $optional_type:ty,)*
@@ -20,6 +22,12 @@ macro_rules! wire_struct {
         $(#[$meta])*
         pub struct $name {
             $($(#[$required_meta])* pub $required: $required_type,)*
+            $($(
+                $(#[$lenient_meta])*
+                #[serde(default)]
+                #[schema(required)]
+                pub $lenient: $lenient_type,
+            )*)?
             $($(
                 $(#[$open_meta])*
                 #[serde(default, skip_serializing_if = "crate::protocol::is_absent")]
@@ -34,11 +42,11 @@ macro_rules! wire_struct {
         }
 
         $crate::protocol::wire_struct::wire_struct!(
-            @construct [$($constructor)*] $name [$($required: $required_type,)*]
+            @construct [$($constructor)*] $name [$($required: $required_type,)* $($($lenient: $lenient_type,)*)?]
             [$($($open,)*)? $($($optional,)*)? $($($defaulted,)*)?]
         );
         $crate::protocol::wire_struct::wire_struct!(@decode $decoder $name {
-            $(required $required,)* $($(optional $open,)*)? $($(optional $optional,)*)? $($(defaulted $defaulted,)*)?
+            $(required $required,)* $($(defaulted $lenient,)*)? $($(optional $open,)*)? $($(optional $optional,)*)? $($(defaulted $defaulted,)*)?
         });
     };
     (@construct [] $($members:tt)*) => {};

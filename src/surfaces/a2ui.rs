@@ -124,7 +124,7 @@ pub(super) fn add_click(input: &mut RunAgentInput) -> Option<[Event; 4]> {
         ToolCallEnd::new(call.id.clone()).into(),
         ToolCallResult::new(result.clone(), call.id.clone(), &*text).into(),
     ];
-    let answer = Message::Tool(ToolMessage::new(result, text, call.id.clone()));
+    let answer = Message::Tool(ToolMessage::new(result, call.id.clone(), text));
     let call = AssistantMessage { tool_calls: Some(vec![call]), ..AssistantMessage::new(message) };
     input.messages.push(Message::Assistant(call));
     input.messages.push(answer);

@@ -10,7 +10,10 @@ use serde_json::Value;
 
 use super::arguments::CallArguments;
 use crate::{
-    base::text::shortened,
+    base::{
+        repairs::{Partner, Repair, repaired},
+        text::shortened,
+    },
     protocol::{
         JsonObject,
         schema::{BoundedSchema, SchemaLimits},
@@ -37,7 +40,7 @@ impl Validator {
     /// The reason why the schema cannot be used.
     pub fn new(schema: &Value) -> Result<Self, String> {
         let Value::Object(object) = schema else { return Err("a schema is a JSON object".to_owned()) };
-        if object.get("type").is_some_and(|kind| kind != "object") {
+        if object.get("type").is_some_and(|kind| !kind.is_null() && kind != "object") {
             return Err("the schema has to describe an object: it needs \"type\": \"object\"".to_owned());
         }
         Self::compile(schema, SchemaLimits::TOOL)
@@ -55,8 +58,12 @@ impl Validator {
     }
 
     fn compile(schema: &Value, limits: SchemaLimits) -> Result<Self, String> {
-        let source = Arc::new(schema.clone());
-        let schema = BoundedSchema::new(schema, limits).map_err(|error| shortened(&error, MAX_PROBLEM_CHARS))?;
+        let mut source = schema.clone();
+        if remove_nulls(&mut source) {
+            repaired(Partner::ToolServer, Repair::Null);
+        }
+        let source = Arc::new(source);
+        let schema = BoundedSchema::new(&source, limits).map_err(|error| shortened(&error, MAX_PROBLEM_CHARS))?;
         Ok(Self { schema, source })
     }
 
@@ -117,11 +124,37 @@ impl Validator {
     }
 }
 
+/// Removes `null` in the place of a keyword, as Go writes it for an empty list or map. Returns whether there was one.
+fn remove_nulls(schema: &mut Value) -> bool {
+    let Value::Object(keywords) = schema else {
+        return schema
+            .as_array_mut()
+            .is_some_and(|list| list.iter_mut().fold(false, |any, part| remove_nulls(part) | any));
+    };
+    let is_value = |keyword: &str| matches!(keyword, "default" | "const" | "enum" | "examples" | "example");
+    let count = keywords.len();
+    keywords.retain(|keyword, value| !value.is_null() || is_value(keyword));
+    let any = keywords.len() < count;
+    keywords.iter_mut().filter(|(keyword, _)| !is_value(keyword)).fold(any, |any, (_, value)| remove_nulls(value) | any)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn null_in_place_of_a_keyword_is_left_out() {
+        let schema = json!({
+            "type": null, "required": null,
+            "properties": {"n": {"type": "integer", "enum": [1, null], "required": null, "default": null}, "any": null},
+            "anyOf": [{"properties": null}],
+        });
+        let validator = Validator::new(&schema).unwrap();
+        assert!(check(&validator, r#"{"n": 1, "any": 2}"#).is_ok());
+        assert!(check(&validator, r#"{"n": 2}"#).is_err());
+    }
 
     fn check(validator: &Validator, text: &str) -> Result<JsonObject, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

@@ -10,7 +10,10 @@ use crate::{
         RunContext,
         emit::{self, TextMessage},
     },
-    base::RunErrorCode,
+    base::{
+        RunErrorCode,
+        repairs::{Partner, Repair, repaired},
+    },
     llm::{
         history,
         model::{Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason},
@@ -145,6 +148,7 @@ impl<'r> AnswerBuilder<'r> {
         }
         let value = json!(attachment);
         self.earlier.skipped.push(attachment);
+        repaired(Partner::Model, Repair::AttachmentSkipped);
         Some(Custom::new(ATTACHMENT_SKIPPED, value).into())
     }
 

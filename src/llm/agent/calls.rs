@@ -116,7 +116,7 @@ impl OpenCall {
         let (id, call) = (MessageId::random(), self.meter.call.clone());
         let mut event = Event::from(ToolCallResult::new(id.clone(), call.clone(), content.clone()));
         event.base_mut().set_metadata(metadata.clone());
-        let message = Message::Tool(ToolMessage { metadata, ..ToolMessage::new(id, content, call) });
+        let message = Message::Tool(ToolMessage { metadata, ..ToolMessage::new(id, call, content) });
         CallOutcome::Result([vec![event], after].concat(), message)
     }
 }

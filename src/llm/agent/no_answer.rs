@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     agent::AgentError,
-    base::RunErrorCode,
+    base::{
+        RunErrorCode,
+        repairs::{Partner, Repair, repaired},
+    },
     llm::{history, model::StopReason},
     protocol::{Event, Message, event::Custom, own_names::ANSWER_EMPTY},
 };
@@ -59,6 +62,9 @@ impl NoAnswer {
     ) -> Review {
         let plan = TurnPlan::without_calls(&answer.calls(), catalog, NOT_READ);
         tracing::warn!(kind = ?self, was_repeated, "the model's answer is empty or unreadable");
+        if !was_repeated {
+            repaired(Partner::Model, Repair::AskedAgain);
+        }
         let has_results = history::last_results(messages).next().is_some();
         let (event, next) = match self {
             Self::MalformedCall if !was_repeated => (None, NextStep::AskAgain(Some(CALL_AGAIN))),

@@ -11,6 +11,7 @@ use super::{
     unknown_outcome::{self, UnknownOutcome},
 };
 use crate::{
+    base::repairs::{Partner, Repair, repaired},
     llm::call_content::bounded,
     protocol::{Interrupt, JsonObject, MessageId, ToolCall, ToolCallId},
     tools::{Approval, CallReplies, OfferedTool, Repeat},
@@ -218,6 +219,7 @@ async fn tool_action(tool: &OfferedTool, arguments: &str, replies: CallReplies) 
     let read = tool.validator.read(arguments).await.map_err(|problem| format!("Error: {problem}"))?;
     if !read.repairs.is_empty() {
         tracing::warn!(tool = tool.tool.metric_name(), repairs = ?read.repairs, "repaired the arguments of a call");
+        repaired(Partner::Model, Repair::Arguments);
     }
     Ok(Box::new(ToolAction { tool: tool.clone(), arguments: read.object, replies }))
 }

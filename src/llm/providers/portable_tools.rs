@@ -11,9 +11,11 @@ use std::{
 
 use futures::StreamExt as _;
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::{tool_schema, wire::schema};
 use crate::{
+    base::repairs::{Partner, Repair, repaired},
     llm::{Block, BlockStart, ModelEvent, ModelRequest, ModelStream, ToolChoice, Turn, known_models::ToolLimits},
     tools::ToolSpec,
 };
@@ -80,11 +82,13 @@ impl PortableTools {
     }
 
     fn is_portable(&self, tool: &ToolSpec) -> bool {
-        self.limits.takes_name(&tool.name) && tool_schema::is_plain(&tool.parameters, &self.limits)
+        let is_described = !tool.description.trim().is_empty();
+        is_described && self.limits.takes_name(&tool.name) && tool_schema::is_plain(&tool.parameters, &self.limits)
     }
 
     fn portable(&self, tool: &ToolSpec, names: &mut SentNames) -> Option<ToolSpec> {
         let mut portable = tool.clone();
+        portable.description = purpose(tool);
         names.replace(&mut portable.name, &self.limits);
         if tool_schema::is_plain(&tool.parameters, &self.limits) {
             return Some(portable);
@@ -92,7 +96,7 @@ impl PortableTools {
         match tool_schema::portable(&schema(&tool.parameters), &self.limits) {
             Ok(folded) => {
                 portable.parameters = folded.schema;
-                let words = std::iter::once(tool.description.clone()).chain(folded.notes);
+                let words = std::iter::once(portable.description).chain(folded.notes);
                 let words: Vec<_> = words.filter(|words| !words.is_empty()).collect();
                 portable.description = words.join("\n");
                 Some(portable)
@@ -100,6 +104,7 @@ impl PortableTools {
             Err(reason) => {
                 let mut warned = self.warned.lock();
                 if warned.len() < MAX_WARNED && warned.insert(tool.name.clone()) {
+                    repaired(Partner::ToolServer, Repair::ToolLeftOut);
                     tracing::warn!(tool = tool.name, reason, "left out a tool that the model's provider would refuse");
                 }
                 None
@@ -140,6 +145,15 @@ impl SentNames {
         self.taken.insert(sent.clone());
         self.sent.insert(std::mem::replace(name, sent.clone()), sent);
     }
+}
+
+/// Returns the description of a tool. Without one, it is what the schema says of itself, or the name: some providers refuse
+/// an empty text (<https://github.com/Teradata/teradata-mcp-server/issues/232>).
+fn purpose(tool: &ToolSpec) -> String {
+    let of_schema = |member: &str| tool.parameters.get(member).and_then(Value::as_str);
+    let words = [Some(tool.description.as_str()), of_schema("description"), of_schema("title")];
+    let words = words.into_iter().flatten().find(|words| !words.trim().is_empty());
+    words.unwrap_or(&tool.name).to_owned()
 }
 
 /// Returns a name that the provider takes. The hash of the original keeps two apart that have the same letters.

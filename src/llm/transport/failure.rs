@@ -18,6 +18,7 @@ use super::{
 use crate::{
     base::{
         RunErrorCode, lenient_json,
+        repairs::Partner,
         text::{error_chain, shortened},
     },
     llm::{ModelError, StopReason},
@@ -263,7 +264,7 @@ struct ProviderMessage {
 
 impl ProviderMessage {
     fn read(body: &[u8]) -> Self {
-        let mut value: Value = lenient_json::parse(&String::from_utf8_lossy(body)).unwrap_or_default();
+        let mut value = lenient_json::parse(&String::from_utf8_lossy(body), Partner::Model).unwrap_or_default();
         if let Value::Array(items) = &mut value {
             value = items.first_mut().map(Value::take).unwrap_or_default();
         }

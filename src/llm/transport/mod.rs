@@ -46,7 +46,11 @@ use self::{
     retry::Retry,
 };
 use crate::{
-    base::{lenient_json::lenient, text::essence},
+    base::{
+        lenient_json::{lenient, report},
+        repairs::Partner,
+        text::essence,
+    },
     llm::{CallTrace, ModelEvent, ModelOptions, ModelStream, SkippedAttachment},
     upstream::{
         ClientOptions,
@@ -360,7 +364,7 @@ impl Transport {
         if matches!(step, Err(DecodeFault::Malformed(_)))
             && let Some(lenient) = lenient(&event.data)
         {
-            tracing::warn!(repair = lenient.repair, "a model provider sent JSON that is not valid");
+            report(lenient.repair, Partner::Model);
             has_halves = lenient.has_halves;
             step = decoder.event(name, &lenient.text, output);
         }

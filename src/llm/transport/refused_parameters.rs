@@ -7,6 +7,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::base::repairs::{Partner, Repair, repaired};
+
 /// A parameter that changes how a model answers, but not what it is asked.
 struct Parameter {
     name: &'static str,
@@ -92,8 +94,10 @@ impl RefusedParameters {
     pub(super) fn after(&self, refusal: &str, body: &Bytes) -> Option<Bytes> {
         let mut json: Value = serde_json::from_slice(body).ok()?;
         let said = refusal.to_lowercase();
+        let count = || repaired(Partner::Model, Repair::ParameterLeftOut);
         if said.contains("invalid") && said.contains("signature") && said.contains("thinking") {
             tracing::warn!("a model provider refused the signature of earlier thinking; asking again without thinking");
+            count();
             return remove_thinking(&mut json).then(|| Bytes::from(json.to_string()));
         }
         if !REFUSALS.iter().any(|words| said.contains(words)) {
@@ -105,6 +109,7 @@ impl RefusedParameters {
             replaced_by = parameter.other_name,
             "a model provider refused a parameter; asking again without it"
         );
+        count();
         if !said.contains(ONLY_WITH_ANOTHER) {
             let mut by_model = self.0.lock();
             let model = model(&json);

@@ -1,11 +1,12 @@
-//! The server itself: its build.
+//! The server itself: its build, and what it repaired of others.
 
 use prometheus_client::{
     metrics::{family::Family, gauge::Gauge},
     registry::Registry,
 };
 
-use super::labels::Labels;
+use super::labels::{Counters, Labels};
+use crate::base::repairs::repairs;
 
 const DEBUG_ASSERTIONS: bool = cfg!(debug_assertions);
 
@@ -26,5 +27,12 @@ impl Default for ServerMetrics {
 impl ServerMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("build_info", "The version of this server; always 1", self.build.clone());
+        let repaired: Counters<2> = Family::default();
+        for ((partner, repair), count) in repairs() {
+            let labels = [("partner", partner.as_str().into()), ("kind", repair.as_str().into())];
+            repaired.get_or_create(&labels).inc_by(count);
+        }
+        let text = "Invalid data of pages, models, remote agents and tool servers that were read all the same";
+        registry.register("repairs", text, repaired);
     }
 }

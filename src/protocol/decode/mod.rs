@@ -2,7 +2,8 @@
 //!
 //! A member, a role or a type of content part that this version does not describe is ignored and counted in
 //! [`Ignored`]: the protocol grows that way. A described member with a wrong value is an error with its JSON path.
-//! `null` in place of an optional member reads as absent. A member in snake case (`thread_id`), as SDKs in Python accept
+//! `null` in place of an optional member reads as absent. A tool without a description and a tool message without
+//! content, as pages send them, have an empty one. A member in snake case (`thread_id`), as SDKs in Python accept
 //! it, is read if the protocol's spelling is absent. serde_json bounds the depth, [`MAX_OPEN_VALUES`] the memory
 //! of open payloads. serde's derive has errors without paths and cannot ignore an unknown role. The structs
 //! themselves say which members they have: [`wire_struct!`](super::wire_struct).
@@ -29,7 +30,7 @@ use self::{
 };
 use super::RunAgentInput;
 
-use crate::base::{json_values, lenient_json, text::shortened};
+use crate::base::{json_values, lenient_json, repairs::Partner, text::shortened};
 
 /// The longest text of an error about the syntax, in characters.
 const MAX_PROBLEM_CHARS: usize = 200;
@@ -47,7 +48,8 @@ pub struct Decoded {
     pub open_values: usize,
 }
 
-/// Reads an input. Half of a surrogate pair, as a page writes that cuts a text within an emoji, becomes U+FFFD.
+/// Reads an input. Half of a surrogate pair, as a page writes that cuts a text within an emoji, becomes U+FFFD; `NaN`
+/// becomes `null`, and a byte order mark is left out.
 ///
 /// # Errors
 /// If the bytes are not JSON, are nested too deeply, hold too many values, or contradict the protocol.
@@ -72,12 +74,9 @@ pub fn decode(body: &[u8]) -> Result<Decoded, DecodeError> {
         Ok(None) => Err(DecodeError::Syntax("no input".to_owned())),
         Err(error) => {
             let error = diagnostics.into_error().unwrap_or(error);
-            let repaired = || lenient_json::without_lone_halves(as_text(body).ok()?);
+            let repaired = || lenient_json::repaired_text(as_text(body).ok()?, Partner::Page);
             match matches!(error, DecodeError::Syntax(_)).then(repaired).flatten() {
-                Some(repaired) => {
-                    tracing::warn!("an input has half of a surrogate pair; read it as U+FFFD");
-                    decode(repaired.as_bytes())
-                }
+                Some(repaired) => decode(repaired.as_bytes()),
                 None => Err(error),
             }
         }

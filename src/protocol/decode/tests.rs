@@ -152,7 +152,12 @@ fn a_malformed_member_is_refused_with_its_path() {
     for (member, value, expected) in [
         ("threadId", json!(7), "threadId: expected a string, found a number"),
         ("messages", json!({}), "messages: expected an array, found an object"),
-        ("tools", json!([{ "name": "f" }]), "tools[0].description: missing"),
+        ("tools", json!([{ "description": "f" }]), "tools[0].name: missing"),
+        (
+            "tools",
+            json!([{ "name": "f", "description": 5 }]),
+            "tools[0].description: expected a string, found a number",
+        ),
         ("context", json!([{ "description": "" }, {}]), "context[0].value: missing"),
         (
             "resume",
@@ -425,4 +430,28 @@ fn half_of_a_surrogate_pair_becomes_a_replacement_character() {
     let message = serde_json::to_value(&input.messages[0]).unwrap();
     assert_eq!(message["content"], "cut \u{fffd}, 😀 😀");
     assert!(decode(br#"{"threadId":"\ud83d","#).is_err());
+}
+
+#[test]
+fn what_pages_leave_out_of_tools_and_results_is_empty() {
+    let input = json!({
+        "threadId": "t", "runId": "r",
+        "messages": [
+            { "id": "1", "role": "tool", "toolCallId": "c", "error": "no" },
+            { "id": "2", "role": "tool", "toolCallId": "c", "content": null, "error": "no" },
+            { "id": "3", "role": "tool", "toolCallId": "c" },
+        ],
+        "tools": [
+            { "name": "a" },
+            { "name": "b", "description": null, "parameters": null },
+            { "name": "c", "parameters": { "required": null, "properties": null } },
+        ],
+    });
+    let read = decoded(&input).input;
+    assert!(read.messages.iter().all(|message| matches!(message, Message::Tool(tool) if tool.content == "".into())));
+    assert!(read.tools.iter().all(|tool| tool.description.is_empty()));
+    assert_eq!(read.tools[1].parameters, None);
+    let text = r#"{"threadId":"t","runId":"r","messages":[],"state":{"a":NaN,"b":"\ud83d"}}"#;
+    let read = decode(format!("\u{feff}{text}").as_bytes()).unwrap();
+    assert_eq!(read.input.state, Some(json!({ "a": null, "b": "\u{fffd}" })));
 }

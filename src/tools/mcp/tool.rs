@@ -42,7 +42,9 @@ impl McpTool {
         let text = |key: &str| description.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let mut purpose = text("description").or(text("title")).unwrap_or_default().to_owned();
         purpose.truncate(purpose.floor_char_boundary(MAX_DESCRIPTION_BYTES));
-        let mut parameters = description.get("inputSchema").cloned().unwrap_or(Value::Null);
+        // Servers in Go write `null` for no arguments: https://github.com/c0tton-fluff/caido-mcp-server/pull/1
+        let written = description.get("inputSchema").filter(|schema| !schema.is_null());
+        let mut parameters = written.cloned().unwrap_or_else(|| Value::Object(Default::default()));
         if let Value::Object(schema) = &mut parameters {
             // Model providers require both.
             schema.entry("type").or_insert_with(|| "object".into());

@@ -158,3 +158,17 @@ async fn the_log_names_everything_that_was_left_out_once() {
         assert_eq!(log.matches(expected).count(), times, "{expected}: {log}");
     }
 }
+
+#[tokio::test]
+async fn half_an_emoji_is_joined_over_the_events_of_a_message() {
+    let content = |delta: &str| json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "said", "delta": delta });
+    let [start, _, end] = text("said", "");
+    let events = [started(), start, content("Hi HIGH"), content("LOW!"), content("cut HIGH"), end, finished()];
+    let events = events.iter().map(|event| event.to_string().replace("HIGH", "\\ud83d").replace("LOW", "\\ude00"));
+    let stream: String = events.map(|event| format!("data: {event}\n\n")).collect();
+    let endpoint = FakeEndpoint::new([Response::text(stream)]).await;
+    let events = run(&endpoint.server().await, &input("Hello")).await;
+    let deltas: String = events.iter().filter_map(|event| event["delta"].as_str()).collect();
+    assert_eq!(deltas, "Hi 😀!cut \u{fffd}");
+    assert_eq!(events.last().unwrap()["outcome"]["type"], "success", "{events:?}");
+}

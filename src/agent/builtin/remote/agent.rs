@@ -94,6 +94,9 @@ impl Agent for Remote {
                     Err(error) if runs.ended.is_none() => Err(malformed_event(error))?,
                     decoded => decoded.unwrap_or(DecodedEvents::Nothing),
                 };
+                for rest in reader.take_rests().into_iter().filter(|_| runs.ended.is_none()) {
+                    yield rest;
+                }
                 let (event, is_over) = runs.next(decoded, &cx);
                 while let Some(step) = runs.abandoned_steps.pop() {
                     yield step.into();

@@ -10,5 +10,6 @@ mod options;
 mod reader;
 mod request;
 mod resume;
+mod split_texts;
 
 pub use self::{agent::Remote, options::RemoteOptions};

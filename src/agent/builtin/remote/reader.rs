@@ -9,9 +9,13 @@ use std::collections::HashSet;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::new_ids::NewIds;
+use super::{new_ids::NewIds, split_texts::SplitTexts};
 use crate::{
-    base::{lenient_json, text::shortened},
+    base::{
+        lenient_json::{self, Piece},
+        repairs::{Partner, Repair, repaired},
+        text::shortened,
+    },
     protocol::{
         Event, EventType, JsonObject, Message, MessageId, PatchKind,
         decode::{DecodeError, decode},
@@ -50,6 +54,9 @@ pub(super) struct Reader {
     checked: HashSet<EventType>,
     /// The new ids of what was taken back from clients.
     new_ids: Option<NewIds>,
+    split_texts: SplitTexts,
+    /// The last pieces of texts that end before the last event that was read.
+    rests: Vec<Event>,
     /// The warnings that were logged; each is logged once for a stream.
     warned: HashSet<String>,
 }
@@ -66,8 +73,8 @@ impl Reader {
 
     pub(super) fn read(&mut self, data: &str) -> Result<DecodedEvents, Malformed> {
         self.number += 1;
-        let mut object = match lenient_json::parse(data) {
-            Ok(Value::Object(object)) => object,
+        let (mut object, has_halves) = match lenient_json::parse_piece(data, "delta", Partner::RemoteAgent) {
+            Ok(Piece { value: Value::Object(object), has_halves }) => (object, has_halves),
             Ok(_) => return Err(self.malformed(None, "not an object")),
             Err(error) => return Err(self.malformed(None, format!("not JSON: {error}"))),
         };
@@ -84,13 +91,31 @@ impl Reader {
             self.warn("an event of a type that AG-UI does not know was left out", &name);
             return Ok(DecodedEvents::Nothing);
         };
-        self.decode_event(kind, object).map_err(|problem| self.malformed(Some(kind.as_str()), problem))
+        self.decode_event(kind, object, has_halves).map_err(|problem| self.malformed(Some(kind.as_str()), problem))
     }
 
-    fn decode_event(&mut self, kind: EventType, mut object: JsonObject) -> Result<DecodedEvents, String> {
+    /// Returns the rests of texts, which come before the event that was read last.
+    pub(super) fn take_rests(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.rests)
+    }
+
+    fn decode_event(
+        &mut self,
+        kind: EventType,
+        mut object: JsonObject,
+        has_halves: bool,
+    ) -> Result<DecodedEvents, String> {
         whole_timestamp(&mut object);
+        if self.fill_null(kind, &mut object) {
+            return Ok(DecodedEvents::Nothing);
+        }
         if let Some(new_ids) = &self.new_ids {
             new_ids.replace_in(&mut object);
+        }
+        let rests = self.split_texts.ended_by(kind, &object).into_iter();
+        self.rests.extend(rests.filter_map(|rest| Event::deserialize(Value::Object(rest)).ok()));
+        if !self.split_texts.join(kind, &mut object, has_halves) {
+            return Ok(DecodedEvents::Nothing);
         }
         match kind {
             // `input` repeats this server's own request.
@@ -139,6 +164,26 @@ impl Reader {
             Event::RunError(error) => DecodedEvents::Failed(error),
             event => DecodedEvents::Event(event),
         })
+    }
+
+    /// Reads `null` in place of a required list or text, as Go and Python write what is empty. Returns `true` if the event
+    /// says nothing then.
+    fn fill_null(&mut self, kind: EventType, object: &mut JsonObject) -> bool {
+        let member = match kind {
+            EventType::MessagesSnapshot => "messages",
+            EventType::ActivityDelta => "patch",
+            EventType::ToolCallResult => "content",
+            EventType::StateDelta
+            | EventType::TextMessageContent
+            | EventType::ToolCallArgs
+            | EventType::ReasoningMessageContent => "delta",
+            _ => return false,
+        };
+        let Some(value @ Value::Null) = object.get_mut(member) else { return false };
+        *value = json!("");
+        repaired(Partner::RemoteAgent, Repair::Null);
+        self.warn("null in place of a list or a text was read as an empty one", kind.as_str());
+        kind != EventType::ToolCallResult
     }
 
     /// Warns about members that are not in the decoded event, because AG-UI does not describe them. Only the first event of a

@@ -12,6 +12,7 @@ use super::{
     written_calls::{WrittenCallReader, WrittenEnd},
 };
 use crate::{
+    base::repairs::{Partner, Repair, repaired},
     llm::{
         BlockStart, StopReason,
         known_models::{Profile, ReasoningMember, ThinkTags},
@@ -189,6 +190,7 @@ impl ChatDecoder {
                 self.close(output)?;
                 for call in calls {
                     // Each has a number of its own, so that none continues another.
+                    repaired(Partner::Model, Repair::WrittenCall);
                     let index = FIRST_WRITTEN + self.written_calls;
                     self.written_calls += 1;
                     let function = json!({"name": call.name, "arguments": call.arguments});

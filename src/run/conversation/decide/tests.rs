@@ -28,7 +28,7 @@ fn reasoning(id: &str) -> Message {
 }
 
 fn result(id: &str, call: &str, text: &str) -> Message {
-    Message::Tool(ToolMessage::new(id, text, call))
+    Message::Tool(ToolMessage::new(id, call, text))
 }
 
 fn system(id: &str, text: &str) -> Message {

@@ -112,7 +112,7 @@ impl Transcript {
     /// Inserts a result after the message with its call and the results that follow it, because models require that order. If
     /// there is no such message, the result is appended.
     pub(crate) fn insert_result(&mut self, event: &ToolCallResult, metadata: Option<&JsonObject>) {
-        let result = ToolMessage::new(event.message_id.clone(), event.content.clone(), event.tool_call_id.clone());
+        let result = ToolMessage::new(event.message_id.clone(), event.tool_call_id.clone(), event.content.clone());
         let mut result = ToolMessage { subagent_run_id: event.subagent_run_id.clone(), ..result };
         merge(&mut result.metadata, metadata);
         let result = Message::Tool(result);

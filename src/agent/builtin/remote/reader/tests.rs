@@ -6,7 +6,9 @@ fn read(events: &[Value]) -> Result<Vec<Value>, String> {
     let mut reader = Reader::default();
     let mut all = Vec::new();
     for event in events {
-        match reader.read(&event.to_string()).map_err(|error| error.to_string())? {
+        let decoded = reader.read(&event.to_string()).map_err(|error| error.to_string())?;
+        all.extend(reader.take_rests().into_iter().map(|rest| serde_json::to_value(rest).unwrap()));
+        match decoded {
             DecodedEvents::Nothing => {}
             DecodedEvents::Event(event) => all.push(serde_json::to_value(event).unwrap()),
             DecodedEvents::Started(event) => all.push(serde_json::to_value(Event::from(event)).unwrap()),
@@ -64,7 +66,7 @@ fn a_wrong_value_is_an_error_with_its_place() {
             json!({ "type": "MESSAGES_SNAPSHOT", "messages": [{ "id": "m", "role": "tool", "content": "" }] }),
             "event 1 (MESSAGES_SNAPSHOT): messages[0].toolCallId: missing",
         ),
-        (json!({ "type": "MESSAGES_SNAPSHOT", "messages": null }), "event 1 (MESSAGES_SNAPSHOT): messages: missing"),
+        (json!({ "type": "MESSAGES_SNAPSHOT" }), "event 1 (MESSAGES_SNAPSHOT): messages: missing"),
         (
             json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [{ "type": "text" }] }),
             "event 1 (TOOL_CALL_RESULT): content[0].text: missing",
@@ -215,4 +217,78 @@ fn events_before_version_1_are_converted() {
     let result =
         |part: Value| json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": [part] });
     assert_eq!(one(result(binary)), result(image));
+}
+
+#[test]
+fn null_in_place_of_a_list_or_a_text_says_nothing() {
+    for event in [
+        json!({ "type": "MESSAGES_SNAPSHOT", "messages": null }),
+        json!({ "type": "STATE_DELTA", "delta": null }),
+        json!({ "type": "ACTIVITY_DELTA", "messageId": "m", "activityType": "a", "patch": null }),
+        json!({ "type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": null }),
+        json!({ "type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": null }),
+        json!({ "type": "REASONING_MESSAGE_CONTENT", "messageId": "m", "delta": null }),
+    ] {
+        assert_eq!(read(std::slice::from_ref(&event)).unwrap(), Vec::<Value>::new(), "{event}");
+    }
+    let result =
+        |content: Value| json!({ "type": "TOOL_CALL_RESULT", "messageId": "m", "toolCallId": "c", "content": content });
+    assert_eq!(one(result(Value::Null)), result(json!("")));
+}
+
+/// Reads events as they are written. Returns the deltas by item, and the number of events.
+fn deltas(events: &[&str]) -> (String, usize) {
+    let mut reader = Reader::default();
+    let mut all = Vec::new();
+    for event in events {
+        let decoded = reader.read(event).unwrap();
+        all.extend(reader.take_rests());
+        if let DecodedEvents::Event(event) = decoded {
+            all.push(event);
+        }
+    }
+    let all: Vec<_> = all.into_iter().map(|event| serde_json::to_value(event).unwrap()).collect();
+    let texts = all.iter().filter_map(|event| {
+        let id = event["messageId"].as_str().or_else(|| event["toolCallId"].as_str()).unwrap_or_default();
+        Some(format!("{id}:{}|", event["delta"].as_str()?))
+    });
+    (texts.collect(), all.len())
+}
+
+#[test]
+fn halves_of_pairs_are_joined_over_the_pieces_of_an_item() {
+    for (kind, id) in [
+        ("TEXT_MESSAGE_CONTENT", "messageId"),
+        ("REASONING_MESSAGE_CONTENT", "messageId"),
+        ("TOOL_CALL_ARGS", "toolCallId"),
+        ("TEXT_MESSAGE_CHUNK", "messageId"),
+        ("REASONING_MESSAGE_CHUNK", "messageId"),
+        ("TOOL_CALL_CHUNK", "toolCallId"),
+    ] {
+        let piece = |item: &str, delta: &str| format!(r#"{{"type":"{kind}","{id}":"{item}","delta":"{delta}"}}"#);
+        let read = |pieces: &[String]| deltas(&pieces.iter().map(String::as_str).collect::<Vec<_>>()).0;
+        assert_eq!(read(&[piece("a", r"Hi \ud83d"), piece("a", r"\ude00!")]), "a:Hi |a:😀!|", "{kind}");
+        // The other half of another item is none.
+        let interleaved = [piece("a", r"1\ud83d"), piece("b", r"2\ude00"), piece("a", r"\ude00")];
+        let joined = match kind.ends_with("CHUNK") {
+            false => "a:1|b:2\u{fffd}|a:😀|",
+            true => "a:1|a:\u{fffd}|b:2\u{fffd}|a:\u{fffd}|",
+        };
+        assert_eq!(read(&interleaved), joined, "{kind}");
+        let end = kind.replace("CONTENT", "END").replace("ARGS", "END");
+        if end != kind {
+            let end = format!(r#"{{"type":"{end}","{id}":"a"}}"#);
+            assert_eq!(read(&[piece("a", r"1\ud83d"), end]), "a:1|a:\u{fffd}|", "{kind}");
+        }
+        let over = r#"{"type":"RUN_FINISHED","threadId":"t","runId":"r"}"#.to_owned();
+        assert_eq!(read(&[piece("a", r"\ud83d"), over]), "a:\u{fffd}|", "{kind}");
+    }
+    // A chunk without an id goes on with the one before; the first begins its message also if it has no text yet.
+    let chunks = [
+        r#"{"type":"TEXT_MESSAGE_CHUNK","messageId":"a","delta":"\ud83d"}"#,
+        r#"{"type":"TEXT_MESSAGE_CHUNK","delta":"\ude00"}"#,
+    ];
+    assert_eq!(deltas(&chunks), (":😀|".to_owned(), 2));
+    let elsewhere = r#"{"type":"STATE_SNAPSHOT","snapshot":{"a":"\ud83d","n":NaN}}"#;
+    assert_eq!(deltas(&["\u{feff}{\"type\":\"RAW\",\"event\":1}", elsewhere]).1, 2);
 }
