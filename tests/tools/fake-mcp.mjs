@@ -44,6 +44,7 @@ const bomb = (levels) => {
 const tools = [
   ...["slow", "huge", "grow", "die", "fail", "refuse", "spawn", "echo", "unknown"].map((name) => ({ name, inputSchema: object })),
   { name: "no.schema" },
+  { name: "nulls", description: null, inputSchema: { type: null, properties: null, required: null } },
   { name: "broken", inputSchema: { type: "object", properties: { a: { type: "strange" } } } },
   { name: "wrong", inputSchema: "nonsense" },
   { name: "array", inputSchema: { type: "array" } },

@@ -72,7 +72,21 @@ async fn tools_of_all_pages_are_listed_except_those_with_invalid_schemas() {
     // The schema of `bomb` describes 2^36 checks.
     assert_eq!(
         names,
-        ["die", "echo", "email", "fail", "grow", "huge", "odd_name__", "refuse", "slow", "spawn", "unknown"]
+        [
+            "die",
+            "echo",
+            "email",
+            "fail",
+            "grow",
+            "huge",
+            "no_schema",
+            "nulls",
+            "odd_name__",
+            "refuse",
+            "slow",
+            "spawn",
+            "unknown"
+        ]
     );
     assert_eq!(text(fake.mcp.call("echo", json!({ "a": ["é"] })).await), r#"{"a":["é"]}"#);
     tokio::select! {

@@ -1,7 +1,8 @@
-//! Messages of an MCP server that are small as text and huge in memory.
+//! Messages of an MCP server that are small as text and huge in memory, and those that are not valid JSON.
 //!
 //! The protocol library tries each type of a result in turn, and takes 100 and more bytes for `{}`: a result of 14 MB
-//! took 1.6 GB, and its connection's thread for seconds. So the values of a message are counted before it is parsed.
+//! took 1.6 GB, and its connection's thread for seconds. So the values of a message are counted before it is parsed. It
+//! parses strictly, so halves of surrogate pairs, `NaN` and byte order marks are taken out before.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use serde_json::Value;
 use tokio::io::{self, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio_util::io::StreamReader;
 
-use crate::base::{json_values::count_values, lenient_json, text::shortened};
+use crate::base::{json_values::count_values, lenient_json::repaired_text, repairs::Partner, text::shortened};
 
 /// The largest message that is read, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
@@ -32,32 +33,32 @@ struct MessageHead {
     method: Option<IgnoredAny>,
 }
 
-/// Returns a message as the protocol library reads it: as JSON, and with the id of a request of this server as the number that
-/// it was.
-fn repaired(message: Vec<u8>) -> Vec<u8> {
+/// Returns a response with the id of the request as the number that it was, where the server made a text of it or `7.0`.
+fn with_number_as_id(message: Vec<u8>) -> Vec<u8> {
     let is_other_form = |id: &Value| id.is_string() || id.is_f64();
-    let may_stay = match serde_json::from_slice::<MessageHead>(&message) {
-        Ok(head) => head.method.is_some() || !is_other_form(&head.id),
-        Err(_) => !message.starts_with(b"{") && !message.starts_with("\u{feff}".as_bytes()),
+    match serde_json::from_slice::<MessageHead>(&message) {
+        Ok(MessageHead { id, method: None }) if is_other_form(&id) => {}
+        _ => return message,
+    }
+    let changed = || {
+        let mut value: Value = serde_json::from_slice(&message).ok()?;
+        let id = value.get_mut("id")?;
+        let number = id.as_str().map_or_else(|| id.as_f64().unwrap_or_default().to_string(), str::to_owned);
+        *id = number.parse::<i64>().ok()?.into();
+        let mut changed = serde_json::to_vec(&value).ok()?;
+        changed.extend(message.ends_with(b"\n").then_some(b'\n'));
+        Some(changed)
     };
-    let repaired = || {
-        let mut value: Value = lenient_json::parse(str::from_utf8(&message).ok()?).ok()?;
-        if let Some(id) = value.get_mut("id").filter(|id| is_other_form(id)) {
-            let number = id.as_str().map_or_else(|| id.as_f64().unwrap_or_default().to_string(), str::to_owned);
-            *id = number.parse::<i64>().ok()?.into();
-        }
-        let mut repaired = serde_json::to_vec(&value).ok()?;
-        repaired.extend(message.ends_with(b"\n").then_some(b'\n'));
-        Some(repaired)
-    };
-    if may_stay { message } else { repaired().unwrap_or(message) }
+    changed().unwrap_or(message)
 }
 
-/// Returns a message if it has at most [`MAX_VALUES`], and if not a line with an error for the same request.
+/// Returns a message as valid JSON if it has at most [`MAX_VALUES`], and if not a line with an error for the same request.
 /// `None` if it is for none.
 pub(super) fn bounded(message: Vec<u8>) -> Option<Vec<u8>> {
+    let repaired = str::from_utf8(&message).ok().and_then(|text| repaired_text(text, Partner::ToolServer));
+    let message = repaired.map_or(message, String::into_bytes);
     if message.len() <= MAX_VALUES || count_values(&message) <= MAX_VALUES {
-        return Some(repaired(message));
+        return Some(with_number_as_id(message));
     }
     tracing::warn!(
         bytes = message.len(),
@@ -117,6 +118,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_valid_json_is_repaired_and_the_rest_is_not_changed() {
+        for (written, read) in [
+            ("{\"a\":\"cut \\ud83d\",\"b\":[NaN,-Infinity]}\n", "{\"a\":\"cut \u{fffd}\",\"b\":[null,null]}\n"),
+            ("\u{feff}{}\n", "{}\n"),
+            ("{\"a\":\"\\ud83d\\ude00 NaN \\\\ud83d\"}\n", "{\"a\":\"\\ud83d\\ude00 NaN \\\\ud83d\"}\n"),
+        ] {
+            assert_eq!(String::from_utf8(bounded(written.into()).unwrap()).unwrap(), read);
+        }
+    }
+
+    #[test]
     fn an_answer_becomes_an_error_and_what_answers_nothing_is_dropped() {
         let line = String::from_utf8(bounded(dense("\"id\":7,\"result\":{}")).unwrap()).unwrap();
         assert!(line.contains("\"id\":7") && line.contains("more than 100000 JSON values") && line.ends_with("}\n"));
@@ -133,7 +145,6 @@ mod tests {
             // An id of the server's own request, and one that no request of this server has.
             ("{\"id\":\"7\",\"method\":\"ping\"}", "{\"id\":\"7\",\"method\":\"ping\"}"),
             ("{\"id\":\"x\",\"result\":{}}", "{\"id\":\"x\",\"result\":{}}"),
-            ("debug: NaN\n", "debug: NaN\n"),
         ] {
             assert_eq!(String::from_utf8(bounded(sent.into()).unwrap()).unwrap(), read);
         }

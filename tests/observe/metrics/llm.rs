@@ -128,3 +128,24 @@ async fn the_calls_for_titles_are_counted() {
     let calls = "agui_model_calls_total{provider=\"openai\",model=\"m\",outcome=\"ok\"}";
     eventually_async("two calls are counted", async || value(&metrics(&process).await, calls) == 2.0).await;
 }
+
+#[tokio::test]
+async fn repairs_are_counted_by_partner_and_kind() {
+    let provider = Provider::start().await;
+    provider.answer(Answer::openai(&[end("stop")]));
+    provider.answer(Answer::openai(&[call("calculator", "{'expression': '1+1'}"), end("tool_calls")]));
+    let half = chunk(&json!({ "content": "two HALF" })).to_string().replace("HALF", "\\ud83d");
+    provider.answer(Answer::stream([format!("data: {half}\n\ndata: {}\n\ndata: [DONE]\n\n", end("stop"))]));
+    let (process, _folder) = start(&provider, "");
+    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let body = input("HALF").to_string().replace("HALF", "\\ud83d");
+    let run =
+        client.post(format!("{}/send-message", process.url)).header("content-type", "application/json").body(body);
+    let run = run.send().await.unwrap().text().await.unwrap();
+    assert!(run.contains("two ") && run.contains('\u{fffd}'), "{run}");
+    let text = metrics(&process).await;
+    for (partner, kind) in [("page", "half"), ("model", "half"), ("model", "asked_again"), ("model", "arguments")] {
+        let name = format!("agui_repairs_total{{partner=\"{partner}\",kind=\"{kind}\"}}");
+        assert_eq!(value(&text, &name), 1.0, "{name}: {text}");
+    }
+}
