@@ -253,6 +253,8 @@ async fn a_page_s_names_and_schemas_do_not_end_a_run() {
             "required": null
         }},
         {"name": "shop search", "description": "", "parameters": null},
+        {"name": "bare"},
+        {"name": "nameless", "description": null, "parameters": {"title": "Titled.", "required": null, "properties": {"a": null}}},
         {"name": "查询天气", "description": "Weather.", "parameters": {"type": "object", "properties": null}},
         {"name": "w".repeat(80), "description": "Long.", "parameters": {"allOf": [{"properties": {"a": {"enum": []}}}]}},
         {"name": "none", "description": "No form.", "parameters": {"anyOf": [{"type": "string"}]}},
@@ -266,6 +268,7 @@ async fn a_page_s_names_and_schemas_do_not_end_a_run() {
         assert_eq!(code(&run), None, "{}: {run:?}", api.name);
         let sent = provider.requests()[0].body["tools"].to_string();
         assert!(!sent.contains("shop.search") && !sent.contains("\"none\""), "{}: {sent}", api.name);
+        assert!(sent.contains("\"bare\"") && sent.contains("\"Titled.\""), "{}: {sent}", api.name);
         // The only tools whose names begin with these letters.
         let name = |start: &str| {
             let from = sent.find(start).unwrap();
@@ -285,6 +288,34 @@ async fn a_page_s_names_and_schemas_do_not_end_a_run() {
             provider.answer(api.says("ok"));
             let run = play(&server, &answered).await;
             assert_eq!((text(&run).as_str(), code(&run)), ("ok", None), "{}: {run:?}", api.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_s_result_with_an_error_and_no_content_reaches_the_model() {
+    for api in APIS {
+        let (server, provider) = api.serve(|agent| agent).await;
+        let mut first = input("find");
+        first["tools"] = json!([{"name": "find"}]);
+        for (at, result) in [json!({"error": "no such shop"}), json!({"content": null, "error": "no such shop"})]
+            .into_iter()
+            .enumerate()
+        {
+            let mut asked = next(&first, &format!("q{at}"), "find");
+            asked["tools"] = first["tools"].clone();
+            provider.answer(stream((api.call)("find", &json!({}))));
+            let run = play(&server, &asked).await;
+            let call = run.iter().find(|event| event["type"] == "TOOL_CALL_START").unwrap();
+            let mut answered = next(&first, &format!("a{at}"), "and?");
+            answered["tools"] = first["tools"].clone();
+            answered["messages"] = json!([{"id": format!("t{at}"), "role": "tool", "toolCallId": call["toolCallId"]}]);
+            answered["messages"][0].as_object_mut().unwrap().extend(result.as_object().unwrap().clone());
+            provider.answer(api.says("ok"));
+            let run = play(&server, &answered).await;
+            assert_eq!((text(&run).as_str(), code(&run)), ("ok", None), "{}: {run:?}", api.name);
+            let sent = provider.requests().last().unwrap().body.to_string();
+            assert_eq!(sent.matches("Error: no such shop").count(), at + 1, "{}: {sent}", api.name);
         }
     }
 }

@@ -22,6 +22,8 @@ use http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::AbortHandle};
 
+use super::strict;
+
 /// A fake provider that runs until it is dropped.
 pub struct Provider {
     address: SocketAddr,
@@ -66,9 +68,8 @@ pub struct Answer {
 /// Returns the reason for which the real provider would refuse a request with status 400.
 pub type Check = fn(&Recorded) -> Option<String>;
 
-#[derive(Default)]
 struct Shared {
-    check: Option<Check>,
+    check: Check,
     answers: Mutex<VecDeque<Answer>>,
     requests: Mutex<Vec<Recorded>>,
     /// The times at which clients closed their connections before the end of the answer.
@@ -139,21 +140,23 @@ impl<T: Into<Bytes>> From<T> for Step {
 }
 
 impl Provider {
+    /// Starts a provider that refuses what the real one would refuse of tools and history.
     pub async fn start() -> Self {
-        Self::start_with(None).await
+        Self::start_checked(strict::refusal_of_known_paths).await
     }
 
-    /// Starts a provider that refuses what the real one would refuse. A refused request takes no answer of the script.
+    /// Starts a provider that refuses what `check` does. A refused request takes no answer of the script.
     pub async fn start_checked(check: Check) -> Self {
-        Self::start_with(Some(check)).await
-    }
-
-    async fn start_with(check: Option<Check>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         // Otherwise the end of each answer waits 40 ms for the client's acknowledgement of its beginning.
         let listener = listener.tap_io(|stream| stream.set_nodelay(true).unwrap());
-        let shared = Arc::new(Shared { check, ..Shared::default() });
+        let shared = Arc::new(Shared {
+            check,
+            answers: Mutex::default(),
+            requests: Mutex::default(),
+            hung_up: watch::Sender::default(),
+        });
         let router = Router::new().route("/calculator", get(calculate)).fallback(answer).with_state(shared.clone());
         let router = router.into_make_service_with_connect_info::<SocketAddr>();
         let server = tokio::spawn(async move { axum::serve(listener, router).await }).abort_handle();
@@ -227,7 +230,7 @@ async fn answer(
         at: Instant::now(),
         from,
     };
-    let refusal = shared.check.and_then(|check| check(&recorded));
+    let refusal = (shared.check)(&recorded);
     shared.requests.lock().unwrap().push(recorded);
     let scripted = match refusal {
         Some(message) => Some(Answer::refused(&message)),

@@ -1,7 +1,8 @@
 //! Strict fakes of the providers' four APIs. Each refuses, with status 400 and in the words of the real one, what the real
 //! one refuses of tools and history. Each rule says where it is known from.
 //!
-//! `provider::Provider::start_checked(strict::refusal)` starts one that tells the APIs apart by the path.
+//! Each `provider::Provider` checks its requests so, and tells the APIs apart by the path; `start_checked(strict::refusal)`
+//! starts one that also has no other paths, and no parameters that only some servers know.
 
 use serde_json::Value;
 
@@ -11,15 +12,38 @@ type Checked = Result<(), String>;
 
 /// Returns the reason for which the API of the path refuses a request.
 pub fn refusal(request: &Recorded) -> Option<String> {
-    let path = request.path.split('?').next().unwrap_or_default();
-    let check = match path {
-        _ if path.ends_with("/chat/completions") => chat,
-        _ if path.ends_with("/responses") => responses,
-        _ if path.ends_with("/messages") => messages,
-        _ if path.ends_with(":streamGenerateContent") => gemini,
-        _ => return Some(format!("no such path: {path}")),
-    };
-    check(&request.body).err()
+    match check_of(&request.path) {
+        Some(check) => check(&request.body).and_then(|()| plain_tools(&request.body)).err(),
+        None => Some(format!("no such path: {}", request.path)),
+    }
+}
+
+fn check_of(path: &str) -> Option<fn(&Value) -> Checked> {
+    match path.split('?').next()? {
+        path if path.ends_with("/chat/completions") => Some(chat),
+        path if path.ends_with("/responses") => Some(responses),
+        path if path.ends_with("/messages") => Some(messages),
+        path if path.ends_with(":streamGenerateContent") => Some(gemini),
+        _ => None,
+    }
+}
+
+/// The same for providers that have further paths, and that take `strict`.
+pub fn refusal_of_known_paths(request: &Recorded) -> Option<String> {
+    check_of(&request.path)?(&request.body).err()
+}
+
+/// Refused by servers without strict tools: <https://github.com/vllm-project/vllm/issues/27447>
+fn plain_tools(body: &Value) -> Checked {
+    list(body, "tools").iter().try_for_each(|tool| {
+        require(tool["function"].get("strict").is_none(), || "strict: extra inputs are not permitted".to_owned())
+    })
+}
+
+/// "Member must have length greater than or equal to 1": <https://github.com/Teradata/teradata-mcp-server/issues/232>
+fn description(tool: &Value, what: &str) -> Checked {
+    let is_blank = tool.get("description").is_some_and(|text| text.as_str().is_none_or(|text| text.trim().is_empty()));
+    require(!is_blank, || format!("{what}.description: Member must have length greater than or equal to 1"))
 }
 
 fn list<'v>(value: &'v Value, member: &str) -> &'v [Value] {
@@ -118,9 +142,8 @@ fn chat(body: &Value) -> Checked {
     for (at, tool) in list(body, "tools").iter().enumerate() {
         name(&tool["function"]["name"], &format!("tools[{at}].function.name"))?;
         let what = format!("function {}", tool["function"]["name"]);
+        description(&tool["function"], &what)?;
         schema(&tool["function"]["parameters"], &what, &["anyOf", "oneOf", "allOf", "enum", "not"])?;
-        // Refused by servers without strict tools: https://github.com/vllm-project/vllm/issues/27447
-        require(tool["function"].get("strict").is_none(), || "strict: extra inputs are not permitted".to_owned())?;
     }
     let mut open: Vec<String> = Vec::new();
     for message in list(body, "messages") {
@@ -152,8 +175,13 @@ fn chat(body: &Value) -> Checked {
 /// <https://platform.openai.com/docs/api-reference/responses/create>
 fn responses(body: &Value) -> Checked {
     for (at, tool) in list(body, "tools").iter().enumerate() {
+        // Those of the provider have no names.
+        if tool["type"] != "function" {
+            continue;
+        }
         name(&tool["name"], &format!("tools[{at}].name"))?;
         let what = format!("function {}", tool["name"]);
+        description(tool, &what)?;
         schema(&tool["parameters"], &what, &["anyOf", "oneOf", "allOf", "enum", "not"])?;
     }
     for item in list(body, "input") {
@@ -181,7 +209,12 @@ fn responses(body: &Value) -> Checked {
 fn messages(body: &Value) -> Checked {
     for (at, tool) in list(body, "tools").iter().enumerate() {
         name(&tool["name"], &format!("tools.{at}.custom.name"))?;
+        // A tool of the provider.
+        if tool.get("type").is_some_and(|kind| kind != "custom") {
+            continue;
+        }
         let what = format!("tools.{at}.custom.input_schema");
+        description(tool, &what)?;
         schema(&tool["input_schema"], &what, &["anyOf", "oneOf", "allOf"])?;
         for key in tool["input_schema"]["properties"].as_object().into_iter().flat_map(|members| members.keys()) {
             // https://github.com/beautyfree/appstore-connect-mcp/issues/2
@@ -195,7 +228,8 @@ fn messages(body: &Value) -> Checked {
     for message in list(body, "messages") {
         let blocks = list(message, "content");
         require(!blocks.is_empty(), || "all messages must have non-empty content".to_owned())?;
-        let results: Vec<_> = blocks.iter().filter_map(|block| block["tool_use_id"].as_str()).collect();
+        let results = blocks.iter().filter(|block| block["type"] == "tool_result");
+        let results: Vec<_> = results.filter_map(|block| block["tool_use_id"].as_str()).collect();
         // "`tool_use` ids were found without `tool_result` blocks immediately after"
         require(open.iter().all(|id| results.contains(&id.as_str())), || format!("no results of {open:?}"))?;
         require(results.iter().all(|id| open.iter().any(|call| call == id)), || {
@@ -237,6 +271,7 @@ fn gemini(body: &Value) -> Checked {
     };
     for declaration in list(body, "tools").iter().flat_map(|tool| list(tool, "functionDeclarations")) {
         function(&declaration["name"], "function_declarations.name")?;
+        description(declaration, "function_declarations")?;
         let parameters = &declaration["parametersJsonSchema"];
         schema(parameters, "function_declarations.parameters_json_schema", &["anyOf", "oneOf", "allOf"])?;
         // Outside of the list of https://ai.google.dev/api/caching#FunctionDeclaration
