@@ -207,7 +207,7 @@ mod tests {
             r#"{"type":"TOOL_CALL_RESULT","messageId":"m","toolCallId":"c","content":CONTENT}"#,
             concat!(
                 r#"{"type":"MESSAGES_SNAPSHOT","messages":[{"role":"user","id":"u","content":[{"type":"text","text":"hi"}]},"#,
-                r#"{"role":"tool","id":"m","content":CONTENT,"toolCallId":"c"}]}"#
+                r#"{"role":"tool","id":"m","toolCallId":"c","content":CONTENT}]}"#
             ),
         ] {
             let with = |content: &str| event.replace("CONTENT", content);
