@@ -5,7 +5,7 @@
 
 use agui_server::{
     prelude::*,
-    protocol::{MessageId, RunId},
+    protocol::{MessageId, ResumeEntry, RunId},
     store::{
         BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MemoryStore,
         MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, SharedStore, Store,
@@ -93,6 +93,10 @@ impl<S: Store> Store for AuditedStore<S> {
 
     async fn end_state(&self, owner: &str, thread: i64, by: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
         self.inner.end_state(owner, thread, by).await
+    }
+
+    async fn answered(&self, owner: &str, thread: i64) -> Result<Vec<ResumeEntry>, StoreError> {
+        self.inner.answered(owner, thread).await
     }
 
     async fn events(

@@ -30,6 +30,8 @@ own_names! {
     ATTACHMENT_SKIPPED = "attachment_skipped", "`CUSTOM`";
     /// Another server [goes on with the run](#a-run-that-is-continued): `attempt`, `cause`.
     RUN_CONTINUED = "run_continued", "`CUSTOM`";
+    /// The interrupts were [answered before](#what-was-decided), and nothing was done: `answers`, each with `interruptId`, `toolCallId` and `decision`.
+    ALREADY_ANSWERED = "already_answered", "`CUSTOM`";
     /// Messages to send next, a list of texts. The [playground](playground.md) shows them as buttons.
     #[cfg(test)]
     STARTERS = "starters", "`CUSTOM`";

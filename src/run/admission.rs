@@ -44,6 +44,8 @@ pub(super) struct Admission {
     anonymous: Vec<usize>,
     /// The thread as it was last read; `None` if it is assumed to be new.
     pub(super) loaded: Option<LoadedThread>,
+    /// Whether `loaded` was read for this run, so that it is not older than the request.
+    is_read: bool,
 }
 
 /// The result of an attempt to begin a run.
@@ -71,7 +73,8 @@ impl Runs {
         remove_placeholders(&mut request.input.messages);
         let anonymous = name_messages(&mut request.input.messages);
         let (runs, threads) = (self.clone(), threads.clone());
-        let mut admission = Box::new(Admission { runs, threads, key, turn, request, anonymous, loaded });
+        let mut admission =
+            Box::new(Admission { runs, threads, key, turn, request, anonymous, loaded, is_read: false });
         loop {
             // The attempt completes even if the client leaves, because a run that was begun has to be ended.
             let (same, run, lost) = match CompleteOnDrop::new(admission.begin()).await? {
@@ -155,6 +158,13 @@ impl Admission {
                 self.load().await?;
                 continue;
             };
+            if plan.begins_no_run() {
+                if self.is_read {
+                    return Ok(BeginAttempt::Begun(self.launch_without_run(plan.resume)));
+                }
+                self.load().await?;
+                continue;
+            }
             let stored = request.permit.detached.is_some().then(|| stored_request(request, &plan));
             match self.begin_with(&plan, stored.as_deref()).await? {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
@@ -193,6 +203,7 @@ impl Admission {
             memory.unread_thread(size).await?;
         }
         self.loaded = self.threads.load(&self.key).await?;
+        self.is_read = true;
         if let (Some(memory), Some(loaded)) = (memory, &self.loaded) {
             memory.read_thread(loaded.memory_bytes());
         }
@@ -202,9 +213,9 @@ impl Admission {
     async fn begin_with(&self, plan: &Plan, stored: Option<&str>) -> Result<BeginOutcome, StartError> {
         let Self { threads, loaded, request: RunRequest { input, agent, permit, .. }, .. } = self;
         let branch = plan.branch_write(loaded.as_ref(), &input.messages);
-        let (interrupts, answered) = match &plan.resume {
-            ResumeDecision::Proceed(replies) => (&[][..], replies.iter().map(|reply| &reply.interrupt_id).collect()),
-            _ => (&plan.open_interrupts[..], Vec::new()),
+        let interrupts = match &plan.resume {
+            ResumeDecision::Proceed(_) => &[][..],
+            _ => &plan.open_interrupts[..],
         };
         let title = branch.new.iter().find_map(|(message, _)| title_of(message));
         let now = now();
@@ -222,7 +233,7 @@ impl Admission {
             state: plan.state.as_ref().filter(|_| plan.state_number.is_none()),
             state_number: plan.state_number,
             interrupts,
-            answered,
+            answered: plan.stored_replies(loaded.as_ref()),
             request: stored,
             max_size: ThreadSize { messages: threads.options.max_messages, bytes: threads.options.max_bytes },
         };

@@ -7,7 +7,7 @@ use super::{
     agents::AgentEntry,
     control::Stop,
     conversation::{
-        branch::LoadedThread, decide::BranchCase, plan::Plan, resume::ResumeDecision, snapshots::snapshots,
+        branch::LoadedThread, decide::BranchCase, decided, plan::Plan, resume::ResumeDecision, snapshots::snapshots,
     },
     drive::{clock::RunLimits, driver::Run, progress::Drive as _, transcript::Transcript},
     log::{Follower, LiveLog},
@@ -22,8 +22,9 @@ use crate::{
     base::trace::TraceScope,
     observe::{RunObserver, recordings::LiveRecording, telemetry::begin_agent},
     protocol::{
-        Event, Interrupt, Message, MessageId, RunAgentInput,
-        event::{MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
+        Event, Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput,
+        event::{Custom, MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
+        own_names::ALREADY_ANSWERED,
     },
     store::{Lease, ThreadVersion},
 };
@@ -71,6 +72,22 @@ impl Runs {
 }
 
 impl Admission {
+    /// Answers a request that changes nothing. The client gets the thread as it is; no run is stored, and none is replaced.
+    pub(super) fn launch_without_run(self, resume: ResumeDecision) -> StartedRun {
+        let Self { runs, threads, key, mut request, loaded, .. } = self;
+        let mut open = Vec::new();
+        request.input.messages = Messages::default();
+        request.input.state = None;
+        if let Some(loaded) = loaded {
+            request.input.messages = loaded.branch.messages().clone();
+            request.input.state = loaded.state.as_ref().map(|(_, state)| state.clone());
+            open.clone_from(&loaded.interrupts);
+            threads.cache.put(key, loaded);
+        }
+        request.apply_resume(resume, &mut open);
+        runs.launch_unstored(request, HashSet::new())
+    }
+
     /// Launches the run that has begun with this plan. The numbers are those of the store: the version of the thread after the
     /// begin, its last message, and its state.
     pub(super) fn launch(
@@ -89,7 +106,8 @@ impl Admission {
         let resume = std::mem::replace(&mut plan.resume, ResumeDecision::StillOpen);
         let (bytes, loaded) = loaded.map_or((0, None), |loaded| (loaded.bytes, Some(loaded.branch)));
         let has_stored_messages = loaded.as_ref().is_some_and(|branch| branch.len() > 0);
-        let lacks_messages = matches!(case, BranchCase::NothingKnown | BranchCase::Unseen) && has_stored_messages;
+        let lacks_messages = matches!(case, BranchCase::NothingKnown | BranchCase::Unseen) && has_stored_messages
+            || !plan.known_results.is_empty();
         let sent = std::mem::take(&mut request.input.messages);
         let has_sent_messages = !sent.is_empty();
         let branch = plan.into_branch(loaded, sent, last_message);
@@ -147,6 +165,22 @@ pub(crate) fn context_in_span(parts: ContextParts, trace: &TraceScope) -> RunCon
     RunContext::from(parts).within(trace)
 }
 
+/// Returns the events of a request that changes nothing. `replies` are those that were given before.
+fn thread_as_it_is(input: &RunAgentInput, replies: &[ResumeEntry], open: &[Interrupt]) -> Vec<Event> {
+    let messages = MessagesSnapshot::new(input.messages.clone());
+    let mut events = vec![StateSnapshot::new(input.state_or_empty()).into(), messages.into()];
+    if !replies.is_empty() {
+        events.push(Custom::new(ALREADY_ANSWERED, decided::describe(replies)).into());
+    }
+    events.extend((!open.is_empty()).then(|| still_open(input, open)));
+    events
+}
+
+fn still_open(input: &RunAgentInput, open: &[Interrupt]) -> Event {
+    let outcome = RunOutcome::Interrupt { interrupts: open.to_vec() };
+    RunFinished::new(input.thread_id.clone(), input.run_id.clone(), outcome).into()
+}
+
 impl RunRequest {
     /// If the agent must not run, replaces it by one that only emits the reason. Otherwise `open` is emptied: the agent gets
     /// the answers to all interrupts.
@@ -158,14 +192,9 @@ impl RunRequest {
                 open.clear();
                 return;
             }
-            ResumeDecision::Repeated => {
-                let messages = MessagesSnapshot::new(input.messages.clone());
-                vec![StateSnapshot::new(input.state_or_empty()).into(), messages.into()]
-            }
-            ResumeDecision::StillOpen => {
-                let outcome = RunOutcome::Interrupt { interrupts: open.clone() };
-                vec![RunFinished::new(input.thread_id.clone(), input.run_id.clone(), outcome).into()]
-            }
+            ResumeDecision::Repeated => thread_as_it_is(input, &[], open),
+            ResumeDecision::AlreadyAnswered(replies) => thread_as_it_is(input, &replies, open),
+            ResumeDecision::StillOpen => vec![still_open(input, open)],
             ResumeDecision::Refused(code, message) => vec![RunError::new(code, message).into()],
         };
         input.resume = Vec::new();

@@ -30,7 +30,8 @@ pub(crate) struct RunRequest {
 
 /// A run that was started.
 pub(crate) enum StartedRun {
-    /// A run that its response polls, and of which nothing is stored: on a server without threads, or cancelled before its turn.
+    /// A run that its response polls, and of which nothing is stored: on a server without threads, cancelled before its turn,
+    /// or for replies that were given before.
     Unstored(Box<Run>),
     /// A run that its response polls, and whose end is stored.
     Stored(Box<StoredRun>),
@@ -90,10 +91,16 @@ mod tests {
         for (messages, is_reply) in [(list.clone(), false), (list, true), (vec![], true)] {
             let input = RunAgentInput::new("t", RunId::random(), messages);
             let request = RunRequest::new(runs.reserve(None).unwrap(), runs.agent(None).unwrap(), input);
-            let started = runs.start(RunRequest { is_reply, ..request }).await.unwrap();
-            let StartedRun::Stored(mut run) = started else { panic!("the run is not stored") };
             let mut sink: Vec<Event> = Vec::new();
-            while poll_fn(|cx| run.poll_progress(cx, &mut sink)).await != Progress::Ended {}
+            match runs.start(RunRequest { is_reply, ..request }).await.unwrap() {
+                StartedRun::Stored(mut run) if !is_reply => {
+                    while poll_fn(|cx| run.poll_progress(cx, &mut sink)).await != Progress::Ended {}
+                }
+                StartedRun::Unstored(mut run) if is_reply => {
+                    while poll_fn(|cx| run.poll_progress(cx, &mut sink)).await != Progress::Ended {}
+                }
+                _ => panic!("only a run that calls the agent is stored"),
+            }
             assert!(matches!(sink.last(), Some(Event::RunFinished(_))), "{sink:?}");
         }
         assert_eq!(calls.load(Ordering::Relaxed), 1);

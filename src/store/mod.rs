@@ -56,7 +56,7 @@ pub use sqlite::SqliteStore;
 pub use thread_content::{CopiedMessage, CopiedRun, ThreadContent};
 pub use write::{BeginOutcome, BranchWrite, EventBatch, FinishedRun, HeadUpdate, NewRun, RunEnd, ThreadUpdate};
 
-use crate::protocol::{MessageId, RunId};
+use crate::protocol::{MessageId, ResumeEntry, RunId};
 
 /// Keeps threads, their messages and runs, and the logs of detached runs.
 ///
@@ -145,6 +145,9 @@ pub trait Store: Send + Sync + 'static {
     /// Reads the end of an ended run: the last message of its branch, its state, and the interrupts that no run of the
     /// thread has answered since. Returns `None` if there is no such run, or it is running.
     async fn end_state(&self, owner: &str, thread: i64, run: EndedRun<'_>) -> StoreResult<Option<EndState>>;
+
+    /// Reads the replies that the runs of a thread have brought, in the order of the runs. One stays if its run is replaced.
+    async fn answered(&self, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>>;
 
     /// Reads the events of a run's log that follow the event with number `after`: none, or at least one and about
     /// `max_bytes` bytes of them. Returns `None` if there is no such run.

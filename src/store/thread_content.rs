@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Feedback, MessageNode, Millis, RunRecord, Thread, json_len};
-use crate::protocol::{Interrupt, InterruptId, JsonObject, Message};
+use crate::protocol::{Interrupt, JsonObject, Message, ResumeEntry};
 
 /// The content of a thread. Messages, states and runs refer to each other by their positions here.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,8 +76,8 @@ pub struct CopiedRun {
     pub state: Option<usize>,
     /// The interrupts that were open when it ended.
     pub interrupts: Vec<Interrupt>,
-    /// The interrupts that it answered.
-    pub answered: Vec<InterruptId>,
+    /// The replies that it brought.
+    pub answered: Vec<ResumeEntry>,
 }
 
 /// The rows of a thread, which name states and runs by their numbers. All are in the order of these.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::model::{Lease, Millis, RunFailure, RunRecord, RunStatus, ThreadKey, ThreadSize, ThreadVersion, now};
-use crate::protocol::{Interrupt, InterruptId, Message, RunId, TokenUsage};
+use crate::protocol::{Interrupt, Message, ResumeEntry, RunId, TokenUsage};
 
 /// Messages to write: new ones, each below the one before it, and new bodies of stored ones.
 #[derive(Debug, Clone, Default)]
@@ -49,8 +49,8 @@ pub struct NewRun<'a> {
     pub state_number: Option<i64>,
     /// The interrupts that stay open.
     pub interrupts: &'a [Interrupt],
-    /// The interrupts that the run answers.
-    pub answered: Vec<&'a InterruptId>,
+    /// The replies that the run brings, in the form for [`Store::answered`](super::Store::answered).
+    pub answered: Vec<ResumeEntry>,
     /// What a detached run is given beside messages and state, as JSON. It is kept with the log, for
     /// [`Store::run_start`](super::Store::run_start).
     pub request: Option<&'a str>,
@@ -200,8 +200,8 @@ pub struct FinishedRun {
 
 pub(super) fn unanswered<'a>(
     interrupts: Vec<Interrupt>,
-    answered: impl Iterator<Item = &'a InterruptId>,
+    answered: impl Iterator<Item = &'a ResumeEntry>,
 ) -> Vec<Interrupt> {
-    let answered: Vec<_> = answered.collect();
+    let answered: Vec<_> = answered.map(|reply| &reply.interrupt_id).collect();
     interrupts.into_iter().filter(|interrupt| !answered.contains(&&interrupt.id)).collect()
 }

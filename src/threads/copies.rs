@@ -71,7 +71,10 @@ impl Threads {
             created_at: now,
             updated_at: now,
         };
-        content.runs.push(run_of_copy("fork", &content, now));
+        let (owner_id, number) = (&view.thread.key.owner, view.thread.number);
+        // What was decided stays decided in the copy.
+        let answered = self.runs.store.call("answered", |store| store.answered(owner_id, number)).await?;
+        content.runs.push(CopiedRun { answered, ..run_of_copy("fork", &content, now) });
         self.create(owner, new_id, &content).await
     }
 

@@ -38,6 +38,21 @@ describe("interrupts", () => {
       assert.deepEqual((await readThread(server, agent.threadId)).interrupts, []);
     });
   }
+
+  test("a client that answers after another one holds no interrupt any more, and shows what was decided", async () => {
+    const first = new HttpAgent({ url: `${server.url}/send-message`, threadId: randomUUID() });
+    first.addMessage(said("approve"));
+    await first.runAgent();
+    const other = first.clone();
+    const [{ id }] = other.pendingInterrupts;
+    await first.runAgent({ resume: [entry(id, { approved: false })] });
+    await other.runAgent({ resume: [entry(id, { approved: true })] });
+    assert.deepEqual(other.pendingInterrupts, []);
+    assert.equal(other.messages.at(-1).content, 'The e-mail "Lunch": declined, so it was not sent.');
+    other.addMessage(said("Hello"));
+    await other.runAgent();
+    assert.equal(other.messages.at(-1).content, "Hello! How can I help you?");
+  });
 });
 
 describe("results with pictures", () => {

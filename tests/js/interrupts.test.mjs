@@ -177,3 +177,31 @@ test("two contradictory answers to one interrupt are refused", async () => {
   assert.equal(events.at(-1).code, "contradictory_resume");
   await page.requireStored();
 });
+
+for (const [first, second, decision] of [[NO, YES, "declined"], [YES, NO, "approved"], ["cancelled", YES, "cancelled"]]) {
+  test(`a second page that answers after a call was ${decision} learns so, shows the thread, and goes on`, async () => {
+    const page = await asked("approve");
+    const { threadId } = page;
+    const other = new Page(server, { threadId });
+    await other.comeBack();
+    assert.deepEqual(other.pendingInterrupts, page.pendingInterrupts);
+    const [{ id }] = page.pendingInterrupts;
+    await page.answer(first);
+    const stored = await requireClosed(page);
+
+    const { events, finished, errors } = await other.answer(second);
+    const [{ value }] = events.filter(({ type }) => type === "CUSTOM");
+    const [call] = callsOf(stored.messages);
+    assert.deepEqual(value, { answers: [{ interruptId: id, toolCallId: call.id, decision }] });
+    assert.deepEqual({ finished, errors, open: other.pendingInterrupts }, { finished: ["success"], errors: [], open: [] });
+    assert.deepEqual(other.messages, stored.messages);
+    // As CopilotKit answers: under the id of the run that asked.
+    for (const run of stored.runs) {
+      await post(server, { threadId, runId: run.runId, messages: page.messages.slice(0, 2), resume: [entry(id, second)] });
+    }
+    assert.deepEqual(await readThread(server, threadId), stored, "no run, no branch, no result");
+    const { events: next } = await other.say("Hello");
+    assert.equal(textOf(next), "Hello! How can I help you?");
+    await requireClosed(other);
+  });
+}

@@ -41,7 +41,7 @@ async fn the_postgres_store_keeps_the_contract() {
 /// A store whose appends ignore lost leases.
 mod unfenced {
     use agui_server::{
-        protocol::{MessageId, RunId},
+        protocol::{MessageId, ResumeEntry, RunId},
         store::{
             BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
             MemoryStore, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store,
@@ -99,6 +99,10 @@ mod unfenced {
         }
         async fn end_state(&self, owner: &str, thread: i64, run: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
             self.0.end_state(owner, thread, run).await
+        }
+
+        async fn answered(&self, owner: &str, thread: i64) -> Result<Vec<ResumeEntry>, StoreError> {
+            self.0.answered(owner, thread).await
         }
         async fn events(
             &self,

@@ -20,7 +20,7 @@ use crate::{
     base::text::shortened,
     http::{ApiError, ApiResult, App, OwnThreads, Path, Query, read_body, refuse},
     protocol::{
-        Interrupt, InterruptId, JsonObject, Message, RunId, ThreadId, TokenUsage,
+        Interrupt, JsonObject, Message, ResumeEntry, RunId, ThreadId, TokenUsage,
         decode::{count_values, decode_value},
     },
     run::RequestSize,
@@ -101,9 +101,9 @@ struct ExportedRun {
     state: Option<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     interrupts: Vec<Interrupt>,
-    /// The ids of the interrupts that it answered.
+    /// The replies that it brought, in short.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    answered: Vec<InterruptId>,
+    answered: Vec<ResumeEntry>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     usage: Vec<TokenUsage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -47,6 +47,8 @@ pub(crate) enum AppendedMessage {
     Client(usize),
     /// A copy of the branch's message at this position, whose parent is new or changed.
     Stored(usize),
+    /// The known result of a call, by its position in the plan.
+    Known(usize),
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod branch;
 pub(crate) mod decide;
+pub(crate) mod decided;
 pub(crate) mod ids;
 pub(crate) mod plan;
 pub(crate) mod resume;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     branch::{Branch, LoadedThread},
     decide::{AppendedMessage, BranchCase, BranchDecision, ClientList, decide_branch, find_existing_branch},
+    decided::KnownResult,
     resume::{ResumeDecision, check_resume},
 };
 use crate::run::measured_store::MeasuredStore;
@@ -60,6 +61,8 @@ pub(crate) struct Plan {
     pub(crate) decision: BranchDecision,
     /// Stored messages of another branch that the client returns to. They follow the kept messages.
     pub(crate) rejoined: Vec<MessageNode>,
+    /// Results of calls that were decided on, and that the branch has without results.
+    pub(crate) known_results: Vec<KnownResult>,
     pub(crate) state: Option<Value>,
     /// The number of the state in the store; `None` if it has to be stored.
     pub(crate) state_number: Option<i64>,
@@ -96,6 +99,7 @@ impl Plan {
         let new = self.decision.appended.iter().skip(self.rejoined.len()).filter_map(|appended| match *appended {
             AppendedMessage::Client(at) => Some((&client[at], None)),
             AppendedMessage::Stored(position) => stored.map(|it| (&it.messages()[position], it.origin(position).run())),
+            AppendedMessage::Known(at) => self.known_results.get(at).map(|known| (&known.message, Some(known.run))),
         });
         let number = |position: usize| stored.map_or(0, |stored| stored.number(position));
         let updated = self.decision.updated.iter().map(|(position, text)| (number(*position), text));
@@ -104,7 +108,7 @@ impl Plan {
 
     /// Returns the branch after the begin of the run. The number of its last new message is `last_message`.
     pub(crate) fn into_branch(self, loaded: Option<Branch>, client: Messages, last_message: i64) -> Branch {
-        let Self { branch, decision, rejoined, .. } = self;
+        let Self { branch, decision, rejoined, known_results, .. } = self;
         let mut branch = branch.or(loaded).unwrap_or_default();
         let added = &decision.appended[rejoined.len()..];
         let first = last_message - added.len() as i64 + 1;
@@ -115,6 +119,10 @@ impl Plan {
         let copy = |appended: &AppendedMessage| match *appended {
             AppendedMessage::Client(at) => (client[at].clone(), MessageOrigin::Client),
             AppendedMessage::Stored(position) => (branch.messages()[position].clone(), branch.origin(position)),
+            AppendedMessage::Known(at) => {
+                let KnownResult { message, run } = &known_results[at];
+                (message.clone(), MessageOrigin::Run { run: *run, delivered: true })
+            }
         };
         let added: Vec<_> = added.iter().map(copy).collect();
         branch.truncate(decision.kept);
@@ -124,7 +132,7 @@ impl Plan {
         branch
     }
 
-    fn stored<'a>(&'a self, loaded: Option<&'a LoadedThread>) -> Option<&'a Branch> {
+    pub(super) fn stored<'a>(&'a self, loaded: Option<&'a LoadedThread>) -> Option<&'a Branch> {
         self.branch.as_ref().or(loaded.map(|loaded| &loaded.branch))
     }
 
@@ -141,22 +149,20 @@ impl Plan {
         };
         let mut reader = PlanReader { store, key, loaded, nodes: None };
         let Some(before) = reader.starting_point(client.input).await? else { return Ok(None) };
+        if let Some(resume) = reader.already_answered(client, &before.open_interrupts).await? {
+            return Ok(Some(Self::unchanged(loaded, resume)));
+        }
         let stored = before.branch.as_ref().unwrap_or(&loaded.branch);
         let decision = decide_branch(stored, client.list(&before.open_interrupts));
         if decision.case != BranchCase::Branches {
-            return Ok(Some(Self::new(decision, before, client).await));
+            let plan = Self::new(decision, before, client).await;
+            return plan.with_known_results(&mut reader, &client.input.messages).await;
         }
         let rejoined = reader.rejoined(stored, &decision, &client.input.messages).await?;
         let Some(rejoined) = rejoined else { return Ok(None) };
         let open_interrupts = reader.open_interrupts_after(stored, &decision, &rejoined).await?;
         let plan = Self::new(decision, StartingPoint { rejoined, open_interrupts, ..before }, client).await;
-        if plan.resume != ResumeDecision::Repeated {
-            return Ok(Some(plan));
-        }
-        // The replies are for interrupts of another branch than the one the client shows, so the head does not move.
-        let decision =
-            BranchDecision { case: BranchCase::Unseen, kept: loaded.branch.len(), updated: vec![], appended: vec![] };
-        Ok(Some(Self::new(decision, StartingPoint::current(loaded), client).await))
+        plan.with_known_results(&mut reader, &client.input.messages).await
     }
 
     async fn new(decision: BranchDecision, before: StartingPoint, client: ClientInput<'_>) -> Self {
@@ -175,7 +181,8 @@ impl Plan {
             ResumeDecision::Proceed(answers) if answers.is_empty() && has_replies_only => ResumeDecision::Repeated,
             resume => resume,
         };
-        Self { branch, decision, rejoined, state: new_state.or(stored_state), state_number, open_interrupts, resume }
+        let (known_results, state) = (Vec::new(), new_state.or(stored_state));
+        Self { branch, decision, rejoined, known_results, state, state_number, open_interrupts, resume }
     }
 }
 
@@ -194,10 +201,10 @@ impl StartingPoint {
 }
 
 /// Reads parts of a thread beside its current branch, at the version that was loaded.
-struct PlanReader<'a> {
+pub(super) struct PlanReader<'a> {
     store: &'a MeasuredStore,
     key: &'a ThreadKey,
-    loaded: &'a LoadedThread,
+    pub(super) loaded: &'a LoadedThread,
     nodes: Option<Vec<MessageNode>>,
 }
 
@@ -230,9 +237,11 @@ impl PlanReader<'_> {
             return Ok(Some(Vec::new()));
         }
         let parent = stored.number_before(decision.kept);
-        let next = decision.appended.iter().map(|appended| match *appended {
-            AppendedMessage::Client(at) => &client[at],
-            AppendedMessage::Stored(position) => &stored.messages()[position],
+        let next = decision.appended.iter().filter_map(|appended| match *appended {
+            AppendedMessage::Client(at) => Some(&client[at]),
+            AppendedMessage::Stored(position) => Some(&stored.messages()[position]),
+            // They are added later.
+            AppendedMessage::Known(_) => None,
         });
         let next: Vec<_> = next.collect();
         let nodes = self.nodes().await?;
@@ -258,13 +267,19 @@ impl PlanReader<'_> {
         Ok(left.filter(|left| left.head == number).map(|left| left.interrupts).unwrap_or_default())
     }
 
+    /// Returns the replies that the runs of the thread have brought.
+    pub(super) async fn answered(&self) -> Result<Vec<ResumeEntry>, StoreError> {
+        let (owner, thread) = (&self.key.owner, self.loaded.version.number);
+        self.store.call("answered", |store| store.answered(owner, thread)).await
+    }
+
     async fn end_state(&self, of: EndedRun<'_>) -> Result<Option<EndState>, StoreError> {
         let (owner, thread) = (&self.key.owner, self.loaded.version.number);
         self.store.call("end_state", |store| store.end_state(owner, thread, of)).await
     }
 
     /// Returns the messages of all branches; `None` if the thread has changed.
-    async fn nodes(&mut self) -> Result<Option<&[MessageNode]>, StoreError> {
+    pub(super) async fn nodes(&mut self) -> Result<Option<&[MessageNode]>, StoreError> {
         if self.nodes.is_none() {
             let include = ThreadParts { messages: true, ..ThreadParts::default() };
             let view = self.store.call("thread", |store| store.thread(self.key, include)).await?;

@@ -17,8 +17,10 @@ use crate::{
 pub(crate) enum ResumeDecision {
     /// The agent runs with these replies, one for each open interrupt.
     Proceed(Vec<ResumeEntry>),
-    /// All replies are for interrupts that are no longer open: the request is repeated because its response was lost.
+    /// All replies were given before: the request is repeated because its response was lost.
     Repeated,
+    /// The interrupts were answered before, with these replies, and otherwise.
+    AlreadyAnswered(Vec<ResumeEntry>),
     /// An open interrupt has no entry. The interrupts are reported again.
     StillOpen,
     /// An entry breaks a rule. The run fails with this code and message.
@@ -28,7 +30,8 @@ pub(crate) enum ResumeDecision {
 const MAX_PROBLEM_CHARS: usize = 200;
 const MAX_ID_CHARS: usize = 80;
 
-/// Checks the entries of a request. Never returns [`ResumeDecision::Repeated`].
+/// Checks the entries of a request. Never returns [`ResumeDecision::Repeated`] or
+/// [`ResumeDecision::AlreadyAnswered`].
 pub(crate) async fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: Timestamp) -> ResumeDecision {
     let (entries, unknown): (Vec<_>, Vec<_>) =
         entries.into_iter().partition(|entry| open.iter().any(|interrupt| interrupt.id == entry.interrupt_id));

@@ -132,16 +132,19 @@ pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStor
     let end = TestEnd { interrupts: open.clone(), ..answer(["a1"]) };
     end.finish(&store, &first, 0).await.unwrap();
     assert_eq!(thread(&store, "t").await.thread.interrupts, open);
-    let answering = TestRun { answered: vec![open[0].id.clone()], ..run("t", "2").with([user("u")]) };
+    let answering = TestRun { answered: vec![approves(&open[0].id)], ..run("t", "2").with([user("u")]) };
     answering.ended(&store, end_at(NOW)).await;
     let left = store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
     assert_eq!((left.head, &left.interrupts[..]), (1, &open[1..]));
     // Also if the run that answered it is replaced by one that does not, or that answers another one.
-    for answered in [vec![], vec![open[1].id.clone()]] {
+    for answered in [vec![], vec![approves(&open[1].id)]] {
         let expected = if answered.is_empty() { &open[1..] } else { &[] };
         TestRun { answered, ..run("t", "2") }.ended(&store, end_at(NOW)).await;
         let left = store.end_state(OWNER, first.thread, EndedRun::Id(&"1".into())).await.unwrap().unwrap();
         assert_eq!(left.interrupts, expected);
     }
+    let replies = open.iter().map(|interrupt| approves(&interrupt.id)).collect::<Vec<_>>();
+    assert_eq!(store.answered(OWNER, first.thread).await.unwrap(), replies);
+    assert_eq!(store.answered(OWNER, first.thread + 1000).await.unwrap(), []);
     assert_eq!(ids(thread(&store, "t").await.nodes.iter().map(|node| &node.message)), "a1 u");
 }

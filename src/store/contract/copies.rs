@@ -12,7 +12,7 @@ async fn store_thread(store: &DynStore) -> ThreadContent {
     let end = TestEnd { state: Some(json!({ "a": [2] })), ..end_at(NOW + 1).with([assistant("a"), assistant("b")]) };
     first.ended(store, end).await;
     let end = TestEnd { interrupts: vec![Interrupt::new("y")], ..end_at(NOW + 2).with([assistant("c")]) };
-    TestRun { base: Some(1), answered: vec!["x".into()], ..run("t", "s") }.with([user("v")]).ended(store, end).await;
+    TestRun { base: Some(1), answered: vec![approves("x")], ..run("t", "s") }.with([user("v")]).ended(store, end).await;
     let metadata = Map::from_iter([("tag".to_owned(), json!([1]))]);
     let known = thread(store, "t").await.thread;
     let version = ThreadVersion::of(&known);

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use smart_default::SmartDefault;
 
 use crate::{
-    protocol::{Interrupt, InterruptId, Message, RunId},
+    protocol::{Interrupt, Message, ResumeEntry, ResumeStatus, RunId},
     store::{
         BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, Millis, NewRun, RunEnd, RunRecord, RunStatus, Store,
         StoreError, StoreResult, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
@@ -42,7 +42,7 @@ pub struct TestRun {
     pub title: Option<&'static str>,
     pub state: Option<Value>,
     pub interrupts: Vec<Interrupt>,
-    pub answered: Vec<InterruptId>,
+    pub answered: Vec<ResumeEntry>,
     pub request: Option<&'static str>,
     #[default(ThreadSize { messages: u64::MAX, bytes: u64::MAX })]
     pub max: ThreadSize,
@@ -105,7 +105,7 @@ impl TestRun {
             state: self.state.as_ref(),
             state_number: state_number.filter(|_| self.state.is_none()),
             interrupts: &self.interrupts,
-            answered: self.answered.iter().collect(),
+            answered: self.answered.clone(),
             request: self.request,
             max_size: self.max,
             title: self.title,
@@ -291,4 +291,14 @@ pub fn wrong_leases(lease: &Lease) -> [Lease; 3] {
         Lease { run: lease.run + 1000, ..lease.clone() },
         Lease { holder: "other".into(), ..lease.clone() },
     ]
+}
+
+/// Returns a reply that approves.
+pub fn approves(interrupt: &str) -> ResumeEntry {
+    ResumeEntry {
+        interrupt_id: interrupt.into(),
+        status: ResumeStatus::Resolved,
+        payload: Some(json!({ "approved": true })),
+        metadata: None,
+    }
 }

@@ -15,7 +15,7 @@ use super::{
     Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView, branch_of,
     search::terms, write::unanswered,
 };
-use crate::protocol::{MessageId, RunId};
+use crate::protocol::{MessageId, ResumeEntry, RunId};
 
 /// Keeps everything in memory, without a limit: only [`sweep`](Store::sweep) and [`delete`](Store::delete) remove anything.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Store for MemoryStore {
         entry.lease = Some(lease.clone());
         let mut begun = RunEntry::new(number, run_number, run, thread.head, entry.state);
         // An answer stays given.
-        begun.answered.extend(replaced.iter().flat_map(|replaced| replaced.answered.iter().cloned()));
+        begun.answered.splice(..0, replaced.iter().flat_map(|replaced| replaced.answered.iter().cloned()));
         entry.runs.push(begun);
         Ok(BeginOutcome::Begun {
             lease,
@@ -223,6 +223,12 @@ impl Store for MemoryStore {
             state: entry.stored_state(run.state),
             interrupts: unanswered(run.interrupts.clone(), answered()),
         }))
+    }
+
+    async fn answered(&self, _owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+        let tables = self.0.lock();
+        let runs = tables.threads.get(&thread).into_iter().flat_map(|entry| &entry.runs);
+        Ok(runs.flat_map(|run| run.answered.iter().cloned()).collect())
     }
 
     async fn events(&self, _owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 
 use crate::{
-    protocol::{Interrupt, InterruptId, RunId},
+    protocol::{Interrupt, ResumeEntry, RunId},
     store::{
         BeginOutcome, BranchWrite, EventBatch, FinishedRun, Lease, MessageNode, MessageOrigin, MessagePage,
         MessageQuery, Millis, NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadVersion,
@@ -41,7 +41,7 @@ pub(super) struct RunEntry {
     pub(super) head: i64,
     pub(super) state: Option<i64>,
     pub(super) interrupts: Vec<Interrupt>,
-    pub(super) answered: Vec<InterruptId>,
+    pub(super) answered: Vec<ResumeEntry>,
     /// The time and the JSON of each event.
     pub(super) log: Vec<(u64, String)>,
     pub(super) start: Option<StartEntry>,
@@ -207,7 +207,7 @@ impl RunEntry {
     pub(super) fn new(thread: i64, number: i64, run: &NewRun<'_>, head: i64, state: Option<i64>) -> Self {
         let record = RunRecord::new(number, thread, run.run_id.clone(), run.agent.to_owned());
         let record = RunRecord { detached: run.detached, started_at: run.now, ..record };
-        let answered = run.answered.iter().map(|id| (*id).clone()).collect();
+        let answered = run.answered.clone();
         let start = run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
         Self { record, head, state, answered, start, ..Self::default() }
     }

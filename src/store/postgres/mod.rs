@@ -36,7 +36,7 @@ use super::{
     rows,
     text::{name_to_text, to_json},
 };
-use crate::protocol::{MessageId, RunId};
+use crate::protocol::{MessageId, ResumeEntry, RunId};
 
 const FINISH: &str = include_str!("sql/finish.sql");
 const HAS_ENDED: &str = "SELECT 1 FROM agui_runs WHERE number = $1 AND thread = $2 AND status = $3 AND ended_at = $4";
@@ -185,6 +185,10 @@ impl Store for PostgresStore {
 
     async fn end_state(&self, owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
         reader::end_state(&self.pool, owner, thread, by).await
+    }
+
+    async fn answered(&self, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+        reader::answered(&self.pool, owner, thread).await
     }
 
     async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {

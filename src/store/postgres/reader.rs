@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Error, Row as _, postgres::PgRow};
 
 use super::pool::{Operation, PostgresPool, Statement};
 use crate::{
-    protocol::{InterruptId, RunId},
+    protocol::{ResumeEntry, RunId},
     store::{
         EndState, EndedRun, MessagePage, MessageQuery, RunRecord, StoreError, StoreResult, ThreadKey, ThreadParts,
         ThreadView,
@@ -43,7 +43,7 @@ const RUNS: &str = "
 
 const END_STATE: &str = include_str!("sql/end_state.sql");
 
-const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = $1 AND answered IS NOT NULL";
+const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = $1 AND answered IS NOT NULL ORDER BY number";
 
 impl DbRow for PgRow {
     fn text(&self, column: &str) -> StoreResult<Cell<&str>> {
@@ -170,10 +170,18 @@ pub(super) async fn end_state(
         return Ok(Some(left));
     }
     // This statement runs after the one above, so an interrupt that was answered in between counts as answered.
-    let answered = operation.all(sqlx::query(ANSWERED).bind(thread)).await?;
-    let answered = answered.iter().map(|row| rows::list(row, "answered"));
-    let answered = answered.collect::<StoreResult<Vec<Vec<InterruptId>>>>()?;
-    Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
+    let answered = replies(&operation.all(sqlx::query(ANSWERED).bind(thread)).await?)?;
+    Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter()), ..left }))
+}
+
+pub(super) async fn answered(pool: &PostgresPool, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+    let mut operation = pool.read(ReadKind::Page, owner).await?;
+    replies(&operation.all(sqlx::query(ANSWERED).bind(thread)).await?)
+}
+
+fn replies(rows: &[PgRow]) -> StoreResult<Vec<ResumeEntry>> {
+    let of_runs = rows.iter().map(|row| rows::list(row, "answered"));
+    Ok(of_runs.collect::<StoreResult<Vec<Vec<ResumeEntry>>>>()?.concat())
 }
 
 /// The number of rows that a check reads at once, which can be large.

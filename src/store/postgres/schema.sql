@@ -79,7 +79,7 @@ CREATE TABLE agui_runs (
     head BIGINT NOT NULL,               -- the last message of its branch
     state BIGINT,                       -- in agui_states
     interrupts TEXT,                    -- open when it ended: JSON, NULL if empty
-    answered TEXT,                      -- the ids of the interrupts that it answered: JSON, NULL if empty
+    answered TEXT,                      -- the replies that it brought (run/conversation/decided.rs): JSON, NULL if empty
     started_at BIGINT NOT NULL,
     ended_at BIGINT,
     events BIGINT NOT NULL,             -- the number of events of an ended run

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rusqlite::{Row, named_params};
+use serde_json::Value;
 
 use super::{
     finish::{ends, state_number, write_branch, write_state},
@@ -120,11 +121,11 @@ fn refusal(tx: &Tx<'_>, new: &BeginColumns, found: Option<&FoundThread>) -> Stor
 /// An answer stays given if the run that brought it is replaced. A damaged list counts as empty.
 fn answers_of_both(before: Option<&str>, new: Option<&str>) -> Option<String> {
     let (Some(before), Some(new)) = (before, new) else { return before.or(new).map(str::to_owned) };
-    let ids: [Vec<String>; 2] = [before, new].map(|list| parse_json(list).unwrap_or_default());
-    list_to_json(&ids.concat())
+    let replies: [Vec<Value>; 2] = [before, new].map(|list| parse_json(list).unwrap_or_default());
+    list_to_json(&replies.concat())
 }
 
-/// Deletes an ended run. Returns the interrupts that it answered; `None` if there is no such run.
+/// Deletes an ended run. Returns the replies that it brought; `None` if there is no such run.
 fn delete_same_id(tx: &Tx<'_>, thread: i64, id: &str) -> StoreResult<Option<Option<String>>> {
     let params = named_params! { ":thread": thread, ":id": id };
     let same: Option<(i64, Option<String>)> = one(tx.conn, FIND_SAME_ID, params, |row| Ok(row.try_into()?))?;

@@ -47,7 +47,7 @@ use super::{
 };
 use crate::{
     base::permits::{Permit, Permits},
-    protocol::{MessageId, RunId},
+    protocol::{MessageId, ResumeEntry, RunId},
 };
 
 const UPDATE: &str = include_str!("sql/update.sql");
@@ -251,6 +251,10 @@ impl Store for SqliteStore {
     async fn end_state(&self, owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
         let columns = by.columns();
         self.readers.read(ReadKind::Page, owner, move |conn| reader::end_state(conn, thread, columns)).await
+    }
+
+    async fn answered(&self, owner: &str, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+        self.readers.read(ReadKind::Page, owner, move |conn| reader::answered(conn, thread)).await
     }
 
     async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::{connection::connect, files::DatabaseFiles};
 use crate::{
-    protocol::InterruptId,
+    protocol::ResumeEntry,
     store::{
         EndState, MessagePage, MessageQuery, StoreError, StoreResult, ThreadKey, ThreadParts, ThreadView,
         damage::{Cell, DbRow},
@@ -53,7 +53,7 @@ const RUNS: &str = "
 
 const END_STATE: &str = include_str!("sql/end_state.sql");
 
-const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = ? AND answered IS NOT NULL";
+const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = ? AND answered IS NOT NULL ORDER BY number";
 
 #[derive(Debug)]
 pub(super) struct Readers {
@@ -203,8 +203,13 @@ pub(super) fn end_state(
     if left.interrupts.is_empty() {
         return Ok(Some(left));
     }
-    let answered: Vec<Vec<InterruptId>> = all(&tx, ANSWERED, [thread], |row| rows::list(row, "answered"))?;
-    Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter().flatten()), ..left }))
+    let answered = answered(&tx, thread)?;
+    Ok(Some(EndState { interrupts: unanswered(left.interrupts, answered.iter()), ..left }))
+}
+
+pub(super) fn answered(conn: &Connection, thread: i64) -> StoreResult<Vec<ResumeEntry>> {
+    let of_runs: Vec<Vec<ResumeEntry>> = all(conn, ANSWERED, [thread], |row| rows::list(row, "answered"))?;
+    Ok(of_runs.concat())
 }
 
 #[cfg(test)]

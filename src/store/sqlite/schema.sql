@@ -64,7 +64,7 @@ CREATE TABLE agui_runs (
     head INTEGER NOT NULL,          -- the last message of its branch
     state INTEGER,                  -- in agui_states
     interrupts TEXT,                -- open when it ended: JSON, NULL if empty
-    answered TEXT,                  -- the ids of the interrupts that it answered: JSON, NULL if empty
+    answered TEXT,                  -- the replies that it brought (run/conversation/decided.rs): JSON, NULL if empty
     started_at INTEGER NOT NULL,
     ended_at INTEGER,
     events INTEGER NOT NULL,        -- the number of events of an ended run

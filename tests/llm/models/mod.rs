@@ -5,6 +5,7 @@ mod broken;
 mod callers;
 mod calls;
 mod context;
+mod decided;
 mod endings;
 mod fallback;
 mod forged_calls;

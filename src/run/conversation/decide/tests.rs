@@ -57,6 +57,7 @@ fn list(stored: &Branch, client: &[Message], decision: &BranchDecision) -> Vec<M
     list.extend(decision.appended.iter().map(|appended| match *appended {
         AppendedMessage::Client(at) => client[at].clone(),
         AppendedMessage::Stored(position) => stored.messages()[position].clone(),
+        AppendedMessage::Known(_) => unreachable!("the plan adds them"),
     }));
     list
 }
