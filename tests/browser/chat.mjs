@@ -40,6 +40,17 @@ export function testApproval({ used, open, send, shows }) {
   }
 }
 
+export function testDeclinedForm({ open, send, shows }) {
+  test("a form that the page cannot draw can be declined, and the next message is answered", async () => {
+    const page = await open();
+    await send(page, "form");
+    await button(page, "Decline").click();
+    await shows(page, "All right, no T-shirt then.");
+    await send(page, "hello");
+    await shows(page, "Hello! How can I help you?");
+  });
+}
+
 export function testStop({ used, open, send, shows, stop }) {
   test("Stop ends the run on the server", async () => {
     const page = await open();

@@ -87,6 +87,22 @@ test("a form is filled in", async () => {
   await ended(page, "Thank you, Ada! Your T-shirt in size M is set aside");
 });
 
+test("a form whose answer the server refuses is shown again, with the reason", async () => {
+  const page = await open();
+  await send(page, "form");
+  const fill = async (size) => {
+    for (const [name, value] of [["name", "Ada"], ["email", "ada@example.com"], ["size", size]]) {
+      await page.getByPlaceholder(name, { exact: true }).fill(value);
+    }
+    await button(page, "Send").click();
+  };
+  await fill("XXL");
+  await page.getByRole("alert").filter({ hasText: "does not match its schema: payload/size" }).waitFor();
+  await fill("M");
+  await ended(page, "Thank you, Ada! Your T-shirt in size M is set aside");
+  used.problems.splice(0); // CopilotKit writes the refusal to the console.
+});
+
 test("a form can be left", async () => {
   const page = await open();
   await send(page, "form");

@@ -88,12 +88,15 @@ function Questions() {
   const interrupts = useAgUiInterrupts();
   const submit = useAgUiSubmitInterruptResponses();
   if (interrupts.length === 0) return null;
-  const answer = (approved) =>
-    submit(interrupts.map(({ id }) => ({ interruptId: id, status: "resolved", payload: { approved } })));
+  // A question that is no approval, such as a form, can only be declined here.
+  const isApproval = interrupts.every(({ responseSchema }) => responseSchema?.properties?.approved);
+  const reply = (approved) => (isApproval ? { status: "resolved", payload: { approved } } : { status: "cancelled" });
+  const answer = (approved) => submit(interrupts.map(({ id }) => ({ interruptId: id, ...reply(approved) })));
   return (
     <div>
       {interrupts.map(({ id, message }) => <p key={id}>{message}</p>)}
-      <button onClick={() => answer(true)}>Approve</button> <button onClick={() => answer(false)}>Decline</button>
+      {isApproval && <button onClick={() => answer(true)}>Approve</button>}{" "}
+      <button onClick={() => answer(false)}>Decline</button>
     </div>
   );
 }

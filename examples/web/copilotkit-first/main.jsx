@@ -19,7 +19,8 @@ function Chat() {
   });
   // Questions that end a run. The next run continues with the answers to all of them.
   useInterrupt({ render: ({ interrupts, ...act }) => interrupts.map((asked) => <Question key={asked.id} {...asked} {...act} />) });
-  return <CopilotChat threadId={threadId} />;
+  const disabled = useAgent().agent.pendingInterrupts.length > 0; // the library sends no message while a question is open
+  return <CopilotChat threadId={threadId} input={{ textArea: { disabled } }} />;
 }
 
 function Question({ id, message, toolCallId, responseSchema, resolve, cancel }) {
@@ -35,5 +36,4 @@ function Question({ id, message, toolCallId, responseSchema, resolve, cancel }) 
   );
 }
 
-const root = createRoot(document.getElementById("root"));
-root.render(<CopilotKit runtimeUrl="http://127.0.0.1:8080/copilotkit"><Chat /></CopilotKit>);
+createRoot(document.getElementById("root")).render(<CopilotKit runtimeUrl="http://127.0.0.1:8080/copilotkit"><Chat /></CopilotKit>);

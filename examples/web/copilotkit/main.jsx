@@ -3,7 +3,7 @@ import {
   CopilotChat, CopilotKit, useAgent, useCopilotKit, useFrontendTool, useInterrupt, useRenderTool, useThreads,
 } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { z } from "zod";
 
@@ -48,7 +48,31 @@ function Chat() {
   };
   const onRegenerate = ({ id }) => runFrom(id);
   const messageView = { userMessage: { onEditMessage }, assistantMessage: { onRegenerate } };
-  return <CopilotChat threadId={threadId} messageView={messageView} />;
+
+  // A question may be answered in another tab, or the server may refuse an answer. The page then reads the thread again, with
+  // the questions that are open. The library does so only while none waits for an answer.
+  const [problem, setProblem] = useState();
+  useEffect(() => {
+    const connect = agent.connectAgent;
+    agent.connectAgent = (...all) => ((agent.pendingInterrupts = []), connect.apply(agent, all));
+    const readAgain = () => !agent.isRunning && copilotkit.connectAgent({ agent });
+    const { unsubscribe } = agent.subscribe({
+      onRunInitialized: ({ input }) => void (input.resume && setProblem()),
+      onRunErrorEvent: ({ event, input }) => {
+        if (input.resume) setProblem(event.message), setTimeout(readAgain, 100);
+      },
+    });
+    return () => ((agent.connectAgent = connect), unsubscribe());
+  }, [agent, copilotkit]);
+  // The library does not send a message while a question is open.
+  const disabled = agent.pendingInterrupts.length > 0;
+  const input = { textArea: { disabled, ...(disabled && { placeholder: "Answer the question first" }) } };
+  return (
+    <>
+      {problem && <p role="alert">{problem}</p>}
+      <CopilotChat threadId={threadId} messageView={messageView} input={input} />
+    </>
+  );
 }
 
 // The schema of an interrupt describes the answer: a decision about a tool call, or the fields of a form.

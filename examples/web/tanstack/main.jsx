@@ -39,7 +39,10 @@ function App() {
     setText("");
   };
   // The next run begins when all interrupts are answered.
-  const answer = (approved) => interrupts.forEach((interrupt) => interrupt.resolveInterrupt({ approved }));
+  // A question that is no approval, such as a form, can only be declined here.
+  const isApproval = interrupts.every(({ responseSchema }) => responseSchema?.properties?.approved);
+  const answer = (approved) =>
+    interrupts.forEach((interrupt) => (isApproval ? interrupt.resolveInterrupt({ approved }) : interrupt.cancel()));
   // `chat.stop()` would leave the detached run running.
   const stop = () => fetch(`${SERVER}/threads/${threadId}/runs/${chat.runId}/cancel`, { method: "POST" });
   const edit = (index) => {
@@ -60,7 +63,8 @@ function App() {
       {interrupts.map(({ id, message }) => <p key={id}>{message}</p>)}
       {interrupts.length > 0 && (
         <p>
-          <button onClick={() => answer(true)}>Approve</button> <button onClick={() => answer(false)}>Decline</button>
+          {isApproval && <button onClick={() => answer(true)}>Approve</button>}{" "}
+          <button onClick={() => answer(false)}>Decline</button>
         </p>
       )}
       <p role="alert">{error?.message}</p>
