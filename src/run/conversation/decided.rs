@@ -251,3 +251,30 @@ fn known_result(nodes: &[MessageNode], call: &OpenCall) -> Option<KnownResult> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(status: ResumeStatus, payload: Value) -> ResumeEntry {
+        ResumeEntry { interrupt_id: "i".into(), status, payload: Some(payload), metadata: None }
+    }
+
+    #[test]
+    fn a_stored_reply_is_short_and_still_says_what_was_decided() {
+        let long = "x".repeat(2000);
+        for (payload, stored, decided) in [
+            (json!({ "approved": true }), Some(json!({ "approved": true })), "approved"),
+            (json!({ "approved": false, "reason": long }), Some(json!({ "approved": false })), "declined"),
+            (json!({ "name": "Ada" }), Some(json!({ "name": "Ada" })), "answered"),
+            (json!({ "name": long }), None, "answered"),
+        ] {
+            let reply = in_short(&reply(ResumeStatus::Resolved, payload), Some((&"c".into(), &"m".into())));
+            assert_eq!((&reply.payload, decision(&reply)), (&stored, decided));
+            let call = |id: &str, message: &str| OpenCall { id: id.into(), message: message.into(), run: 1 };
+            assert!(is_about(&reply, &call("c", "m")));
+            assert!(!is_about(&reply, &call("c", "of another branch")) && !is_about(&reply, &call("d", "m")));
+        }
+        assert_eq!(decision(&reply(ResumeStatus::Cancelled, json!({ "approved": true }))), "cancelled");
+    }
+}

@@ -1,7 +1,10 @@
 //! What was decided about a call is decided for good: two pages of one thread show the same question, one declines, the other
 //! approves, or a person goes back to the message with the call.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use agui_server::{
     Server,
@@ -17,7 +20,7 @@ use super::{
     chat_model, chunk,
     provider::{Answer, Provider},
     read_events, result,
-    running::Running,
+    running::{Running, eventually},
     says, text_and_error,
 };
 use crate::support::postgres::Postgres;
@@ -27,7 +30,7 @@ struct Mail {
     to: String,
 }
 
-/// A shop floor: a server with a tool that has an effect and needs approval, and what the tool has done.
+/// A server with a tool that has an effect and needs approval, and what the tool has done.
 struct Office {
     server: Running,
     provider: Provider,
@@ -40,12 +43,18 @@ struct Office {
 impl Office {
     /// A thread `t` whose run `r1` asks whether an e-mail is to be sent.
     async fn asking(store: Arc<dyn Store>) -> Self {
+        Self::with_tool(store, Duration::ZERO).await
+    }
+
+    /// The same, with a tool that takes so long after its effect.
+    async fn with_tool(store: Arc<dyn Store>, takes: Duration) -> Self {
         let (provider, sent) = (Provider::start().await, Arc::<Mutex<Vec<String>>>::default());
         let sends = sent.clone();
         let tool = tool_fn("send_mail", "Sends an e-mail.", move |mail: Mail, _| {
             let sends = sends.clone();
             async move {
                 sends.lock().unwrap().push(mail.to);
+                tokio::time::sleep(takes).await;
                 "It was sent."
             }
         });
@@ -209,6 +218,25 @@ async fn a_copy_of_a_thread_keeps_what_was_decided() {
             assert_eq!(office.sent(), 0);
         }
         assert!(office.provider.requests().pop().unwrap().body["messages"].to_string().contains("declined this call"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_approved_call_whose_run_was_cancelled_is_not_asked_about_again() {
+    each_store(async |store| {
+        let office = Office::with_tool(store, Duration::from_secs(3600)).await;
+        let cancelled = async {
+            eventually("the e-mail is sent", || office.sent() == 1).await;
+            office.server.post("/threads/t/runs/r2/cancel").send().await.unwrap();
+        };
+        tokio::join!(office.answer("r2", true), cancelled);
+        let events = office.say("r3", &office.shown, None).await;
+        assert_eq!(text_and_error(&events), ("So be it.".to_owned(), None));
+        let request = office.provider.requests().pop().unwrap().body["messages"].to_string();
+        assert!(request.contains("Its outcome is unknown"), "{request}");
+        require_already_answered(&office.answer("r4", false).await, "approved", &office.stored().await);
+        assert_eq!(office.sent(), 1);
     })
     .await;
 }
