@@ -19,7 +19,10 @@ use super::{
     persist::stored_request::StoredRequest,
     request::{RunRequest, StartedRun},
     runs::Runs,
-    turn::{queue::TurnGuard, thread_runs::ThreadRuns},
+    turn::{
+        queue::{Entrant, TurnGuard},
+        thread_runs::ThreadRuns,
+    },
 };
 use crate::{
     base::complete_on_drop::CompleteOnDrop,
@@ -101,12 +104,12 @@ impl Runs {
             }
             match threads.options.concurrent_runs {
                 ConcurrentRuns::Reject => return Err(StartError::ThreadIsBusy),
-                ConcurrentRuns::Supersede => {
+                ConcurrentRuns::Supersede if request.entrant() == Entrant::Message => {
                     if let Some(shared) = threads.store.shared() {
                         shared.request_cancel(run.thread, &run.id).await?;
                     }
                 }
-                ConcurrentRuns::Queue => {}
+                ConcurrentRuns::Queue | ConcurrentRuns::Supersede => {}
             }
             if Instant::now() >= deadline {
                 return Err(StartError::QueueFull);

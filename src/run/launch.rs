@@ -131,7 +131,7 @@ impl Admission {
         let active = ActiveRun::new(run_id.clone(), lease, request.permit.live.control.clone(), log.clone());
         let held = HeldLease::new(threads.clone(), key.clone(), turn, active);
         // A cancel request or a superseding run may have come before the run was active.
-        let is_superseded = options.concurrent_runs == ConcurrentRuns::Supersede && threads.queue.has_waiting(&key);
+        let is_superseded = options.concurrent_runs == ConcurrentRuns::Supersede && threads.queue.has_superseding(&key);
         if is_superseded || held.is_cancelled() {
             held.run.control.cancel();
         }

@@ -16,7 +16,10 @@ use super::{
     options::{ConcurrentRuns, OnDisconnect},
     request::{RunRequest, StartedRun},
     runs::Runs,
-    turn::{queue::TurnGuard, thread_runs::ThreadRuns},
+    turn::{
+        queue::{Entrant, TurnGuard},
+        thread_runs::ThreadRuns,
+    },
 };
 use crate::{
     agent::{AppRequest, Principal, RunContext},
@@ -56,7 +59,7 @@ impl Runs {
         if let Some(followed) = threads.follow_running(&key, &request.input.run_id)? {
             return Ok(followed);
         }
-        let turn = threads.wait_for_turn(&key, &request.input.run_id).await?;
+        let turn = threads.wait_for_turn(&key, &request.input.run_id, request.entrant()).await?;
         if turn.is_cancelled() {
             return Ok(self.launch_cancelled(request));
         }
@@ -108,6 +111,10 @@ impl Runs {
 }
 
 impl RunRequest {
+    pub(super) fn entrant(&self) -> Entrant {
+        if self.is_reply || !self.input.resume.is_empty() { Entrant::Reply } else { Entrant::Message }
+    }
+
     /// Leaves a request of an MCP app to `Agent::answer_app`. It never gets to `Agent::run`.
     fn leave_to_app(&mut self) {
         (self.input.messages, self.input.resume) = Default::default();
@@ -128,13 +135,14 @@ impl ThreadRuns {
         Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
     }
 
-    async fn wait_for_turn(&self, key: &ThreadKey, run_id: &RunId) -> Result<TurnGuard, StartError> {
+    async fn wait_for_turn(&self, key: &ThreadKey, run_id: &RunId, entrant: Entrant) -> Result<TurnGuard, StartError> {
         let max_waiting = match self.options.concurrent_runs {
             ConcurrentRuns::Reject => 0,
             ConcurrentRuns::Queue | ConcurrentRuns::Supersede => self.options.max_queued,
         };
-        let turn = self.queue.enter(key, run_id, max_waiting)?;
+        let turn = self.queue.enter(key, run_id, entrant, max_waiting)?;
         if self.options.concurrent_runs == ConcurrentRuns::Supersede
+            && entrant == Entrant::Message
             && let Some(active) = self.queue.active(key)
         {
             active.control.cancel();

@@ -10,6 +10,7 @@ use agui_server::{
     options::{ConcurrentRuns, ThreadOptions},
 };
 use futures::future::select;
+use serde_json::json;
 
 use crate::{
     run::{ask, changed_options, puppet, read_until, said},
@@ -134,6 +135,27 @@ async fn a_second_run_can_supersede_the_first() {
     assert_eq!(dropped.get(), 1);
     strings.send("end".to_owned()).unwrap();
     read_until(&mut second, |text| text.contains("RUN_FINISHED")).await;
+}
+
+#[tokio::test]
+async fn an_answer_supersedes_no_run() {
+    let (agent, strings, _) = puppet();
+    let server =
+        Running::start(Server::new().agent("puppet", agent).thread_options(options(ConcurrentRuns::Supersede))).await;
+    let mut first = server.raw_run(&ask("t", "r1", "m1", "one")).await;
+    read_until(&mut first, |text| text.contains("TEXT_MESSAGE_START")).await;
+    let resume = json!([{ "interruptId": "x", "status": "resolved", "payload": { "approved": true } }]);
+    let late = json!({ "threadId": "t", "runId": "r2", "messages": [], "resume": resume });
+    let mut late = server.raw_run(&late).await;
+    // The answer waits: a run that it superseded would end, and the answer would get its turn.
+    let waits =
+        tokio::time::timeout(Duration::from_millis(300), read_until(&mut late, |text| text.contains("RUN"))).await;
+    assert!(waits.is_err(), "{waits:?}");
+    strings.send("end".to_owned()).unwrap();
+    let ended = read_until(&mut first, |text| text.contains("RUN_FINISHED")).await;
+    assert!(ended.contains(r#""outcome":{"type":"success"}"#), "{ended}");
+    read_until(&mut late, |text| text.contains("RUN_FINISHED")).await;
+    assert_eq!(server.thread("t").await["runs"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]

@@ -13,9 +13,18 @@ use crate::{protocol::RunId, run::limits::start_error::StartError, store::Thread
 #[derive(Debug, Default)]
 pub(crate) struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<Ticket>>>>);
 
+/// What a run brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entrant {
+    Message,
+    /// It supersedes no run: no interrupt is open while a run goes on, so the reply comes too late, or twice.
+    Reply,
+}
+
 #[derive(Debug)]
 struct Ticket {
     run_id: RunId,
+    entrant: Entrant,
     phase: Phase,
     active: Mutex<Option<Arc<ActiveRun>>>,
 }
@@ -40,6 +49,7 @@ impl ThreadQueue {
         self: &Arc<Self>,
         key: &ThreadKey,
         run_id: &RunId,
+        entrant: Entrant,
         max_waiting: usize,
     ) -> Result<TurnGuard, StartError> {
         let mut threads = self.0.lock();
@@ -50,7 +60,7 @@ impl ThreadQueue {
         if tickets.len() > max_waiting {
             return Err(if max_waiting == 0 { StartError::ThreadIsBusy } else { StartError::QueueFull });
         }
-        let ticket = Arc::new(Ticket::new(run_id));
+        let ticket = Arc::new(Ticket::new(run_id, entrant));
         if tickets.is_empty() {
             ticket.phase.enter(HAS_TURN);
         }
@@ -60,7 +70,7 @@ impl ThreadQueue {
 
     /// Enters a run that has the lease already, before all others. One that has the turn waits for the lease.
     pub(crate) fn enter_first(self: &Arc<Self>, key: &ThreadKey, run_id: &RunId) -> TurnGuard {
-        let ticket = Arc::new(Ticket::new(run_id));
+        let ticket = Arc::new(Ticket::new(run_id, Entrant::Message));
         ticket.phase.enter(HAS_TURN);
         self.0.lock().entry(key.clone()).or_default().insert(0, ticket.clone());
         TurnGuard { queue: self.clone(), key: key.clone(), ticket }
@@ -74,8 +84,10 @@ impl ThreadQueue {
         self.0.lock().values().filter_map(|tickets| tickets.first()?.active()).collect()
     }
 
-    pub(crate) fn has_waiting(&self, key: &ThreadKey) -> bool {
-        self.0.lock().get(key).is_some_and(|tickets| tickets.len() > 1)
+    /// Returns whether a run waits that may supersede the one that has the turn.
+    pub(crate) fn has_superseding(&self, key: &ThreadKey) -> bool {
+        let is_superseding = |ticket: &Arc<Ticket>| ticket.entrant == Entrant::Message;
+        self.0.lock().get(key).is_some_and(|tickets| tickets.iter().skip(1).any(is_superseding))
     }
 
     /// Returns the number of runs that wait for others of their thread in this process.
@@ -94,8 +106,8 @@ impl ThreadQueue {
 }
 
 impl Ticket {
-    fn new(run_id: &RunId) -> Self {
-        Self { run_id: run_id.clone(), phase: Phase::default(), active: Mutex::default() }
+    fn new(run_id: &RunId, entrant: Entrant) -> Self {
+        Self { run_id: run_id.clone(), entrant, phase: Phase::default(), active: Mutex::default() }
     }
 
     fn active(&self) -> Option<Arc<ActiveRun>> {
@@ -152,7 +164,7 @@ mod tests {
     #[test]
     fn runs_of_a_thread_take_turns_in_order() {
         let queue = Arc::new(ThreadQueue::default());
-        let enter = |thread: &str, run: &str| queue.enter(&key(thread), &run.into(), 2);
+        let enter = |thread: &str, run: &str| queue.enter(&key(thread), &run.into(), Entrant::Message, 2);
         let first = enter("t", "1").unwrap();
         assert!(first.turn().now_or_never().is_some());
         let second = enter("t", "2").unwrap();
@@ -161,10 +173,13 @@ mod tests {
         }
         let third = enter("t", "3").unwrap();
         assert!(matches!(enter("t", "4"), Err(StartError::QueueFull)));
-        assert!(matches!(queue.enter(&key("t"), &"4".into(), 0), Err(StartError::ThreadIsBusy)));
-        assert!(queue.has_waiting(&key("t")) && !queue.has_waiting(&key("other")));
+        assert!(matches!(queue.enter(&key("t"), &"4".into(), Entrant::Message, 0), Err(StartError::ThreadIsBusy)));
+        assert!(queue.has_superseding(&key("t")) && !queue.has_superseding(&key("other")));
         let other = ThreadKey { owner: "key:b".into(), ..key("t") };
-        assert!(queue.enter(&other, &"1".into(), 0).unwrap().turn().now_or_never().is_some(), "another owner's thread");
+        assert!(
+            queue.enter(&other, &"1".into(), Entrant::Message, 0).unwrap().turn().now_or_never().is_some(),
+            "another owner's thread"
+        );
 
         assert!(second.turn().now_or_never().is_none());
         drop(first);
@@ -178,7 +193,7 @@ mod tests {
     #[test]
     fn a_waiting_run_can_be_cancelled() {
         let queue = Arc::new(ThreadQueue::default());
-        let [first, second] = ["1", "2"].map(|run| queue.enter(&key("t"), &run.into(), 2).unwrap());
+        let [first, second] = ["1", "2"].map(|run| queue.enter(&key("t"), &run.into(), Entrant::Message, 2).unwrap());
         assert!(!queue.cancel_waiting(&key("t"), &"3".into()));
         assert!(queue.cancel_waiting(&key("t"), &"2".into()));
         assert!(second.turn().now_or_never().is_some() && second.is_cancelled());
