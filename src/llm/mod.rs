@@ -28,9 +28,9 @@ pub use options::{ModelOptions, Thinking, ToolChoice};
 #[cfg(feature = "config")]
 pub(crate) use providers::openai::api::OpenAiApi;
 pub use providers::{anthropic::Anthropic, gemini::Gemini, openai::OpenAi};
-pub use transport::{Connection, SetupError};
 #[cfg(feature = "config")]
-pub(crate) use transport::{RecordedApi, RecordedExchanges};
+pub(crate) use transport::{CloudCredentials, RecordedApi, RecordedExchanges};
+pub use transport::{Connection, SetupError};
 
 #[cfg(test)]
 pub(crate) use known_models::tests::ProfileNameOrTable;

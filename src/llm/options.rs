@@ -1,11 +1,12 @@
 //! The options of a model, which are the same for all providers. A provider refuses the ones that its API lacks.
 
 use indexmap::IndexMap;
+use reqwest::Url;
 use serde::Deserialize;
 
 use super::{
     known_models::{KnownModels, ProfileOptions},
-    transport::{Connection, RecordedExchanges, SetupError},
+    transport::{CloudCredentials, Connection, RecordedExchanges, SetupError},
 };
 use crate::protocol::JsonObject;
 
@@ -73,6 +74,9 @@ pub struct ModelOptions {
     /// What is known of models and servers, by their names.
     #[serde(skip)]
     pub known_models: KnownModels,
+    /// The cloud whose credentials authenticate requests, in place of a key.
+    #[serde(skip)]
+    pub(crate) credentials: Option<CloudCredentials>,
     /// Recorded answers, in place of requests. Nothing is sent then.
     #[serde(skip)]
     pub(crate) exchanges: Option<RecordedExchanges>,
@@ -150,6 +154,21 @@ impl ModelOptions {
     /// Options of a model.
     pub fn new(model: impl Into<String>, connection: Connection) -> Self {
         Self { model: model.into(), connection, ..Self::default() }
+    }
+
+    /// Authenticates requests with Google's application default credentials, in place of a key. The connection needs the
+    /// base URL of a location of Vertex AI.
+    pub fn with_gcp_credentials(self) -> Self {
+        Self { credentials: Some(CloudCredentials::Gcp), ..self }
+    }
+
+    /// Returns the base URL.
+    pub(in crate::llm) fn url(&self, default: &str) -> Result<Url, SetupError> {
+        if self.credentials.is_some() && self.connection.base_url.is_none() {
+            let problem = "the credentials of a cloud need its URL: see \"Clouds\" in docs/models.md".to_owned();
+            return Err(SetupError::Option { option: "base_url", problem });
+        }
+        self.connection.url(default)
     }
 
     /// Returns the way in which the model thinks for a request; `None` is the provider's default. `requested` is the

@@ -1,5 +1,6 @@
 //! Agents with a model, and the clients of the providers' APIs, against a fake provider.
 
+mod clouds;
 mod media;
 mod misbehaving;
 pub(crate) mod models;

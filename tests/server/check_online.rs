@@ -114,7 +114,7 @@ async fn provider(ConnectInfo(from): ConnectInfo<SocketAddr>, request: Request) 
         return refused(404, &vendor.unknown_model);
     }
     let path = parts.uri.path_and_query().unwrap().to_string();
-    let recorded = Recorded { path, headers: parts.headers, body, at: Instant::now(), from };
+    let recorded = Recorded { path, headers: parts.headers, body, text: String::new(), at: Instant::now(), from };
     if let Some(reason) = (vendor.refusal)(&recorded) {
         return refused(400, &json!({"error": {"message": reason}}));
     }

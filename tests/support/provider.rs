@@ -39,6 +39,8 @@ pub struct Recorded {
     pub headers: HeaderMap,
     /// The body, or `null` if it was not JSON.
     pub body: Value,
+    /// The body as it came.
+    pub text: String,
     pub at: Instant,
     /// The client's address, which is the same for all requests of a connection.
     pub from: SocketAddr,
@@ -227,6 +229,7 @@ async fn answer(
         path: parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
         headers: parts.headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
+        text: String::from_utf8_lossy(&body).into_owned(),
         at: Instant::now(),
         from,
     };

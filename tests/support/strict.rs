@@ -13,7 +13,7 @@ type Checked = Result<(), String>;
 /// Returns the reason for which the API of the path refuses a request.
 pub fn refusal(request: &Recorded) -> Option<String> {
     match check_of(&request.path) {
-        Some(check) => check(&request.body).and_then(|()| plain_tools(&request.body)).err(),
+        Some(check) => checked(request, check).and_then(|()| plain_tools(&request.body)).err(),
         None => Some(format!("no such path: {}", request.path)),
     }
 }
@@ -24,13 +24,18 @@ fn check_of(path: &str) -> Option<fn(&Value) -> Checked> {
         path if path.ends_with("/responses") => Some(responses),
         path if path.ends_with("/messages") => Some(messages),
         path if path.ends_with(":streamGenerateContent") => Some(gemini),
+        path if path.ends_with(":streamRawPredict") => Some(claude_on_vertex),
         _ => None,
     }
 }
 
 /// The same for providers that have further paths, and that take `strict`.
 pub fn refusal_of_known_paths(request: &Recorded) -> Option<String> {
-    check_of(&request.path)?(&request.body).err()
+    checked(request, check_of(&request.path)?).err()
+}
+
+fn checked(request: &Recorded, check: fn(&Value) -> Checked) -> Checked {
+    vertex(request, request.path.split('?').next().unwrap_or_default()).and_then(|()| check(&request.body))
 }
 
 /// Refused by servers without strict tools: <https://github.com/vllm-project/vllm/issues/27447>
@@ -44,6 +49,26 @@ fn plain_tools(body: &Value) -> Checked {
 fn description(tool: &Value, what: &str) -> Checked {
     let is_blank = tool.get("description").is_some_and(|text| text.as_str().is_none_or(|text| text.trim().is_empty()));
     require(!is_blank, || format!("{what}.description: Member must have length greater than or equal to 1"))
+}
+
+/// Vertex AI: <https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai>,
+/// <https://docs.cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/projects.locations.publishers.models>.
+fn vertex(request: &Recorded, path: &str) -> Checked {
+    let Some(rest) = path.strip_prefix("/v1/projects/p/locations/l/") else { return Ok(()) };
+    let key = request.headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    require(key.starts_with("Bearer "), || "Request is missing required authentication credential.".to_owned())?;
+    let folders = match rest.rsplit_once(':') {
+        Some((folders, "streamRawPredict")) => folders.strip_prefix("publishers/anthropic/models/"),
+        Some((folders, _)) => folders.strip_prefix("publishers/google/models/"),
+        None => rest.strip_prefix("endpoints/openapi/"),
+    };
+    require(folders.is_some_and(|model| !model.is_empty()), || format!("no such path: {path}"))
+}
+
+fn claude_on_vertex(body: &Value) -> Checked {
+    require(body["anthropic_version"] == "vertex-2023-10-16", || "anthropic_version: Field required".to_owned())?;
+    require(body.get("model").is_none(), || "model: Extra inputs are not permitted".to_owned())?;
+    messages(body)
 }
 
 fn list<'v>(value: &'v Value, member: &str) -> &'v [Value] {

@@ -1,6 +1,7 @@
 //! The providers' APIs. To add one, implement [`Model`](super::Model) on `transport`, as these do.
 
 pub(super) mod anthropic;
+mod api_host;
 mod attachments;
 pub(super) mod chat;
 pub(super) mod gemini;

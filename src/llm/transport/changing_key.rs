@@ -1,9 +1,10 @@
-//! A provider's key that changes while the server runs, as tokens of clouds do: it is read from a file for each request, or is
-//! what a command prints, kept for a time. A key that cannot be renewed stays in use until the provider refuses it.
+//! A provider's key that changes while the server runs: it is read from a file for each request, is what a command prints, kept
+//! for a time, or a cloud's token, kept until shortly before it expires. A key that cannot be renewed stays in use until the
+//! provider refuses it.
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
-use http::HeaderMap;
+use http::{HeaderMap, header::AUTHORIZATION};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{
     process::Command,
@@ -11,13 +12,18 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::connection::{Connection, KeyPlace, SetupError, key_header};
+use super::{
+    clouds::GcpCredentials,
+    connection::{CloudCredentials, Connection, KeyPlace, SetupError, key_header},
+};
 use crate::base::text::shortened;
 
 /// The time limit of a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_KEY_BYTES: usize = 16 << 10;
 const MAX_DETAIL_CHARS: usize = 300;
+/// Clouds give out the same token until about four minutes before its end.
+const RENEW_BEFORE: Duration = Duration::from_secs(225);
 
 pub(super) struct ChangingKey {
     source: KeySource,
@@ -29,22 +35,33 @@ pub(super) struct ChangingKey {
 enum KeySource {
     File(PathBuf),
     Command { command: Vec<String>, ttl: Duration },
+    Gcp(GcpCredentials),
 }
 
 struct LastKey {
     key: SecretString,
     read_at: Instant,
+    /// The time for which it is used.
+    ttl: Duration,
 }
 
 impl ChangingKey {
     /// Returns `None` if the key of the connection does not change.
-    pub(super) fn new(connection: &Connection, places: Vec<KeyPlace>) -> Option<Self> {
-        let source = match (&connection.api_key_file, connection.api_key_command.as_slice()) {
-            (Some(path), _) => KeySource::File(path.clone()),
-            (None, []) => return None,
-            (None, command) => KeySource::Command { command: command.to_vec(), ttl: connection.api_key_ttl },
+    pub(super) fn new(
+        connection: &Connection,
+        credentials: Option<CloudCredentials>,
+        mut places: Vec<KeyPlace>,
+    ) -> Result<Option<Self>, SetupError> {
+        let source = match (credentials, &connection.api_key_file, connection.api_key_command.as_slice()) {
+            (Some(CloudCredentials::Gcp), ..) => {
+                places = vec![(AUTHORIZATION, "Bearer ")];
+                KeySource::Gcp(GcpCredentials::new().map_err(SetupError::Tls)?)
+            }
+            (None, Some(path), _) => KeySource::File(path.clone()),
+            (None, None, []) => return Ok(None),
+            (None, None, command) => KeySource::Command { command: command.to_vec(), ttl: connection.api_key_ttl },
         };
-        Some(Self { source, places, last: Mutex::new(None) })
+        Ok(Some(Self { source, places, last: Mutex::new(None) }))
     }
 
     /// Returns the key of now.
@@ -53,12 +70,8 @@ impl ChangingKey {
     /// A text for the log, if there has never been one.
     pub(super) async fn current(&self) -> Result<SecretString, String> {
         let mut last = self.last.lock().await;
-        let max_age = match &self.source {
-            KeySource::File(_) => Duration::ZERO,
-            KeySource::Command { ttl, .. } => *ttl,
-        };
         match &*last {
-            Some(LastKey { key, read_at }) if read_at.elapsed() < max_age => Ok(key.clone()),
+            Some(LastKey { key, read_at, ttl }) if read_at.elapsed() < *ttl => Ok(key.clone()),
             _ => self.renew(&mut last).await,
         }
     }
@@ -86,10 +99,7 @@ impl ChangingKey {
 
     async fn renew(&self, last: &mut Option<LastKey>) -> Result<SecretString, String> {
         match self.read().await {
-            Ok(key) => {
-                *last = Some(LastKey { key: key.clone(), read_at: Instant::now() });
-                Ok(key)
-            }
+            Ok(read) => Ok(last.insert(read).key.clone()),
             Err(error) => match last {
                 Some(LastKey { key, .. }) => {
                     tracing::warn!(error, "the key of a model provider cannot be renewed; the last one stays in use");
@@ -100,20 +110,28 @@ impl ChangingKey {
         }
     }
 
-    async fn read(&self) -> Result<SecretString, String> {
-        let (from, read) = match &self.source {
+    async fn read(&self) -> Result<LastKey, String> {
+        let (from, read, ttl) = match &self.source {
             KeySource::File(path) => {
                 let read = tokio::fs::read(path).await.map_err(|error| format!("cannot be read: {error}"));
-                (format!("the file {}", path.display()), read)
+                (format!("the file {}", path.display()), read, Duration::ZERO)
             }
-            KeySource::Command { command, .. } => (format!("the command {:?}", command[0]), output(command).await),
+            KeySource::Command { command, ttl } => {
+                (format!("the command {:?}", command[0]), output(command).await, *ttl)
+            }
+            KeySource::Gcp(credentials) => {
+                let token = credentials.token().await?;
+                let ttl = Duration::from_secs(token.expires_in).saturating_sub(RENEW_BEFORE);
+                return Ok(LastKey { key: token.access_token, read_at: Instant::now(), ttl });
+            }
         };
         let key = read.and_then(|bytes| match std::str::from_utf8(&bytes).map(str::trim) {
             Ok("") => Err("has no key".to_owned()),
             Ok(key) if key.len() <= MAX_KEY_BYTES && !key.contains(char::is_control) => Ok(key.into()),
             _ => Err("has something else than a key: one line of text is needed".to_owned()),
         });
-        key.map_err(|problem| format!("{from} {problem}"))
+        let key = key.map_err(|problem| format!("{from} {problem}"))?;
+        Ok(LastKey { key, read_at: Instant::now(), ttl })
     }
 }
 
@@ -138,8 +156,8 @@ mod tests {
 
     fn of_command(script: &str, ttl: Duration) -> ChangingKey {
         let api_key_command = ["sh", "-c", script].map(str::to_owned).to_vec();
-        ChangingKey::new(&Connection { api_key_command, api_key_ttl: ttl, ..Connection::default() }, Vec::new())
-            .unwrap()
+        let connection = Connection { api_key_command, api_key_ttl: ttl, ..Connection::default() };
+        ChangingKey::new(&connection, None, Vec::new()).unwrap().unwrap()
     }
 
     async fn current(key: &ChangingKey) -> Result<String, String> {
@@ -151,7 +169,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         let connection = Connection { api_key_file: Some(path.clone()), ..Connection::default() };
-        let key = ChangingKey::new(&connection, Vec::new()).unwrap();
+        let key = ChangingKey::new(&connection, None, Vec::new()).unwrap().unwrap();
         assert!(current(&key).await.unwrap_err().contains("cannot be read"));
         for (content, expected) in [("one\n", "one"), ("two", "two"), ("", "two"), ("three\n\n", "three")] {
             std::fs::write(&path, content).unwrap();

@@ -5,12 +5,22 @@ use std::{fmt, path::PathBuf, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
 use smart_default::SmartDefault;
 
 use crate::upstream::{CONNECT_TIMEOUT, ClientError, secret_names::secret_variable};
 
 /// A header in which the key is sent, and the text before it.
 pub(in crate::llm) type KeyPlace = (HeaderName, &'static str);
+
+/// The cloud whose credentials authenticate requests, found where the cloud's own tools find them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CloudCredentials {
+    /// Google's application default credentials: a file, or the server for metadata.
+    Gcp,
+}
 
 /// Options of the connection to a provider. There is no limit on the duration of a whole answer.
 #[derive(Clone, SmartDefault)]

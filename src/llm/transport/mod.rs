@@ -2,6 +2,7 @@
 //! no background task: dropping the stream ends the request and closes its connection.
 
 mod changing_key;
+mod clouds;
 mod connection;
 mod decode;
 mod exchange;
@@ -30,8 +31,9 @@ use secrecy::SecretString;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-pub(in crate::llm) use connection::is_of_domain;
+pub(crate) use connection::CloudCredentials;
 pub use connection::{Connection, SetupError};
+pub(in crate::llm) use connection::{KeyPlace, is_of_domain};
 pub(in crate::llm) use decode::{
     AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start, check_error, check_open_blocks,
 };
@@ -39,7 +41,6 @@ pub(crate) use replay::{RecordedApi, RecordedExchanges};
 
 use self::{
     changing_key::ChangingKey,
-    connection::KeyPlace,
     exchange::RecordedExchange,
     failure::{AttemptError, ProviderErrors},
     refused_parameters::RefusedParameters,
@@ -123,7 +124,7 @@ impl Transport {
             errors: ProviderErrors::new(&url, connection.secrets(&url)),
             url,
             headers,
-            key: ChangingKey::new(connection, places),
+            key: ChangingKey::new(connection, options.credentials, places)?,
             refused: RefusedParameters::default(),
             idle_timeout: connection.idle_timeout,
             max_retries: connection.max_retries,

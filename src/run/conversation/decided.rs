@@ -155,7 +155,7 @@ impl OpenCall {
             "cancelled" => NOT_APPROVED,
             _ => UNKNOWN,
         };
-        let mut result = ToolMessage::new(MessageId::random(), text, self.id);
+        let mut result = ToolMessage::new(MessageId::random(), self.id, text);
         result.metadata = Some(Metadata::from_iter([(FAILED.to_owned(), true.into())]));
         KnownResult { message: Message::Tool(result), run: self.run }
     }

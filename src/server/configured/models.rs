@@ -32,7 +32,8 @@ pub(super) fn build_model(
             let apis = names.map(|name| OpenAiApi::for_model(known, name, connection.base_url.as_deref()));
             // The Responses API serves older models, too, so one model that needs it decides.
             let usual = apis.max_by_key(|api| *api == OpenAiApi::Responses).unwrap_or(OpenAiApi::Chat);
-            let options = ModelOptions { connection: build_connection(connection, origin)?, ..options };
+            let (credentials, connection) = (connection.credentials, build_connection(connection, origin)?);
+            let options = ModelOptions { connection, credentials, ..options };
             hosted_model(api.unwrap_or(HostedApi::OpenAi(usual)), options).map_err(|error| match error {
                 SetupError::Option { option, problem } if api.is_none() && usual == OpenAiApi::Responses => {
                     let advice = "this model gets the Responses API unless api = \"chat\" is set";

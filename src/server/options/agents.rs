@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{
     agent::builtin::{RemoteOptions, ReplayOptions},
-    llm::{ContextPolicy, ModelOptions, OpenAiApi, SystemPrompt, ToolChoice, UnknownOutcome},
+    llm::{CloudCredentials, ContextPolicy, ModelOptions, OpenAiApi, SystemPrompt, ToolChoice, UnknownOutcome},
     protocol::JsonObject,
     run::OnDisconnect,
 };
@@ -194,6 +194,8 @@ pub(crate) struct ConnectionConfig {
     pub(crate) api_key_command: Vec<String>,
     /// The time for which the key that the command printed is used, in seconds. Default: 300.
     pub(crate) api_key_ttl_secs: Option<NonZero<u64>>,
+    /// The cloud whose credentials authenticate requests, in place of a key; `base_url` is the cloud's.
+    pub(crate) credentials: Option<CloudCredentials>,
     /// Headers for the provider or the remote agent: by name, the environment variable with the value.
     #[serde(default)]
     pub(crate) headers_env: IndexMap<String, String>,

@@ -124,6 +124,8 @@ fn options_that_cannot_be_used_are_reported_with_their_place() {
         ),
         ("api_key_env = \"X\"\napi_key_file = \"x\"", "my.toml:7:1: agents.a.api_key_file: `api_key_env` is set, too"),
         ("api_key_file = \"x\"\napi_key_command = [\"x\"]", "agents.a.api_key_command: `api_key_file` is set, too"),
+        ("api_key_env = \"X\"\ncredentials = \"gcp\"", "agents.a.credentials: `api_key_env` is set, too"),
+        ("credentials = \"ibm\"", "my.toml:6:15: "),
         (
             "headers_env = { X-A = \"A\" }\nheaders = { x-a = \"a\" }",
             "my.toml:7:1: agents.a.headers: `headers_env` has `x-a`, too",

@@ -146,7 +146,14 @@ fn recorded(path: &str, body: Value) -> Recorded {
     let headers = headers.into_iter().chain(of_claude);
     let headers = headers.map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()));
     let from = "127.0.0.1:1".parse().unwrap();
-    Recorded { path: path.to_owned(), headers: HeaderMap::from_iter(headers), body, at: Instant::now(), from }
+    Recorded {
+        path: path.to_owned(),
+        headers: HeaderMap::from_iter(headers),
+        body,
+        text: String::new(),
+        at: Instant::now(),
+        from,
+    }
 }
 
 /// Panics if the API refuses the request.

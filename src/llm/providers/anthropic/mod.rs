@@ -25,7 +25,7 @@ use self::{decoder::MessageDecoder, request::ClaudeRequestBody};
 use crate::llm::{
     Connection, Model, ModelOptions, ModelRequest, ModelStream,
     known_models::MessagesServer,
-    providers::portable_tools::PortableTools,
+    providers::{api_host::ApiHost, portable_tools::PortableTools},
     transport::{SetupError, Transport, is_of_domain},
 };
 
@@ -39,6 +39,7 @@ const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 #[derive(Debug)]
 pub struct Anthropic {
     options: ModelOptions,
+    host: ApiHost,
     /// Beta features that the connection's headers enable.
     betas: Vec<String>,
     server: MessagesServer,
@@ -58,7 +59,8 @@ impl Anthropic {
         Self::new(ModelOptions::new(model, Connection::from_env("ANTHROPIC_API_KEY")?))
     }
 
-    /// A model with these options.
+    /// A model with these options. At Vertex AI, the base URL is that of a location:
+    /// `https://us-east5-aiplatform.googleapis.com/v1/projects/PROJECT/locations/us-east5`.
     ///
     /// # Errors
     /// If the base URL, the key, a header or an option is invalid.
@@ -68,20 +70,22 @@ impl Anthropic {
             let problem = format!("this provider takes `user_id` only, not `{name}`");
             return Err(SetupError::Option { option: "metadata", problem });
         }
-        let mut url = options.connection.url(BASE_URL)?;
+        let (host, mut url) = ApiHost::of(&options, BASE_URL)?;
         let is_own = is_of_domain(&url, "anthropic.com");
-        let path = url.path().trim_end_matches('/').trim_end_matches("/messages").trim_end_matches("/v1");
-        url.set_path(&format!("{path}/v1/messages"));
+        if host == ApiHost::Vendor {
+            let path = url.path().trim_end_matches('/').trim_end_matches("/messages").trim_end_matches("/v1");
+            url.set_path(&format!("{path}/v1/messages"));
+        }
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
-        let key = (HeaderName::from_static("x-api-key"), "");
+        let key = host.key_place((HeaderName::from_static("x-api-key"), ""));
         let transport = Transport::new(&options, url, headers, vec![key])?;
         let betas = transport.header(&BETA).unwrap_or_default().split(',').map(|beta| beta.trim().to_owned());
         let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
         let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);
         let tools = PortableTools::new(options.known_models.tool_limits().anthropic.clone());
         let server = options.known_models.messages_server(transport.url());
-        Ok(Self { options, betas, server, is_official, tools, transport })
+        Ok(Self { options, host, betas, server, is_official, tools, transport })
     }
 
     /// Returns the header for the beta features that a request needs besides the configured ones.
@@ -112,6 +116,7 @@ impl Model for Anthropic {
             request::body(&self.options, &request, &self.server, self.is_official);
         sent.headers = self.beta_header(&betas);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
+        self.host.address_claude(self.transport.url(), &model, &mut sent);
         names.restore(if has_server_tools {
             paused::stream(self.transport.clone(), model, sent, request.trace)
         } else {

@@ -15,7 +15,7 @@ use reqwest::Url;
 use self::decoder::GeminiDecoder;
 use crate::llm::{
     Connection, Model, ModelOptions, ModelRequest, ModelStream,
-    providers::{portable_tools::PortableTools, warning_list::WarningList, wire::GEMINI},
+    providers::{api_host::ApiHost, portable_tools::PortableTools, warning_list::WarningList, wire::GEMINI},
     transport::{SetupError, Transport},
 };
 
@@ -29,6 +29,7 @@ const API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 #[derive(Debug)]
 pub struct Gemini {
     options: ModelOptions,
+    host: ApiHost,
     tools: PortableTools,
     /// Its URL is without the model.
     transport: Arc<Transport>,
@@ -43,28 +44,29 @@ impl Gemini {
         Self::new(ModelOptions::new(model, Connection::from_env("GEMINI_API_KEY")?))
     }
 
-    /// A model with these options. A base URL without a version, such as `v1beta`, gets one.
+    /// A model with these options. A base URL without a version, such as `v1beta`, gets one. At Vertex AI, it is that of a
+    /// location: `https://us-central1-aiplatform.googleapis.com/v1/projects/PROJECT/locations/us-central1`.
     ///
     /// # Errors
     /// If the base URL, the key, a header or an option is invalid.
     pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
         options.refuse(LACKING)?;
-        let mut url = options.connection.url(BASE_URL)?;
+        let (host, mut url) = ApiHost::of(&options, BASE_URL)?;
         let path = url.path().trim_end_matches('/').trim_end_matches("/models").to_owned();
         if path.split('/').any(is_version) {
             url.set_path(&path)
         } else {
             url.set_path(&format!("{path}/{DEFAULT_VERSION}"))
         }
-        let transport = Transport::new(&options, url, HeaderMap::new(), vec![(API_KEY, "")])?;
+        let transport = Transport::new(&options, url, HeaderMap::new(), vec![host.key_place((API_KEY, ""))])?;
         let tools = PortableTools::new(options.known_models.tool_limits().gemini.clone());
-        Ok(Self { options, tools, transport })
+        Ok(Self { options, host, tools, transport })
     }
 
     /// <https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent>
     fn url(&self, model: &str) -> Url {
         let mut url = self.transport.url().clone();
-        let folder = if model.contains('/') { "" } else { "models/" };
+        let folder = if model.contains('/') { "" } else { self.host.gemini_models() };
         url.set_path(&format!("{}/{folder}{model}:streamGenerateContent", url.path().trim_end_matches('/')));
         url.query_pairs_mut().append_pair("alt", "sse");
         url

@@ -95,7 +95,7 @@ impl OpenAi {
         if api == OpenAiApi::Responses {
             options.refuse(RESPONSES_LACKS)?;
         }
-        let mut url = options.connection.url(BASE_URL)?;
+        let mut url = options.url(BASE_URL)?;
         let profile = options.known_models.profile(options.profile.as_ref(), &url)?;
         let endpoint = match api {
             OpenAiApi::Chat => {
