@@ -162,6 +162,12 @@ impl ModelOptions {
         Self { credentials: Some(CloudCredentials::Gcp), ..self }
     }
 
+    /// Signs requests with the keys of AWS, in place of a key. The connection needs the base URL of Amazon Bedrock in a
+    /// region.
+    pub fn with_aws_credentials(self) -> Self {
+        Self { credentials: Some(CloudCredentials::Aws), ..self }
+    }
+
     /// Returns the base URL.
     pub(in crate::llm) fn url(&self, default: &str) -> Result<Url, SetupError> {
         if self.credentials.is_some() && self.connection.base_url.is_none() {

@@ -63,6 +63,9 @@ pub enum StreamError {
     /// An event is not UTF-8.
     #[error("the text is not UTF-8")]
     NotUtf8,
+    /// A frame of AWS is invalid.
+    #[error("{0}")]
+    Malformed(&'static str),
 }
 
 /// The events of a response.

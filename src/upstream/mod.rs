@@ -6,6 +6,7 @@
 //! host must not reach another. They ask for no compression, which delays the pieces of a stream. The readers of models'
 //! answers read gzip if it comes anyway; a remote agent's stream must not be compressed.
 
+pub(crate) mod aws_events;
 mod bare_errors;
 pub(crate) mod body;
 pub mod events;

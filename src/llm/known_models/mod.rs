@@ -134,6 +134,8 @@ impl KnownModels {
     }
 
     pub(in crate::llm) fn window(&self, model: &str) -> Option<KnownWindow> {
+        // Bedrock puts a region and the vendor before the name.
+        let model = model.split_once("anthropic.").map_or(model, |(_, name)| name);
         let fits = self.0.tables.windows.iter().filter(|(name, _)| rule_table::begins_with_name(model, name));
         fits.max_by_key(|(name, _)| name.len()).map(|(_, window)| *window)
     }

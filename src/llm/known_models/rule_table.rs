@@ -100,10 +100,11 @@ impl ModelRule {
     }
 }
 
-/// Returns whether a model has a name, or one that begins with it up to a `-`. A name that ends with `-` is a beginning.
+/// Returns whether a model has a name, or one that begins with it up to a `-`, or up to an `@`, as Vertex AI writes versions. A
+/// name that ends with `-` is a beginning.
 pub(super) fn begins_with_name(model: &str, name: &str) -> bool {
     let rest = model.strip_prefix(name);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-') || name.ends_with('-'))
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@']) || name.ends_with('-'))
 }
 
 /// Platforms put a vendor or a region before a model's name, as in `us.anthropic.claude-opus-4-6` and `openai/gpt-5`.

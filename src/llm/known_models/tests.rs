@@ -228,6 +228,8 @@ fn windows_are_known_by_names_with_dates_and_variants_and_other_models_have_none
     for (model, tokens) in [
         ("claude-sonnet-4-20250514", 200_000),
         ("claude-sonnet-4-5-20250929", 200_000),
+        ("claude-sonnet-4-5@20250929", 200_000),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", 200_000),
         ("claude-opus-4-20250514", 200_000),
         ("claude-opus-4-7", 1_000_000),
         ("claude-sonnet-5", 1_000_000),

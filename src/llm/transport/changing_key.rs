@@ -2,26 +2,22 @@
 //! for a time, or a cloud's token, kept until shortly before it expires. A key that cannot be renewed stays in use until the
 //! provider refuses it.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use http::{HeaderMap, header::AUTHORIZATION};
+use jiff::Timestamp;
+use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::{
-    process::Command,
-    sync::Mutex,
-    time::{Instant, timeout},
-};
+use tokio::{sync::Mutex, time::Instant};
 
 use super::{
-    clouds::GcpCredentials,
-    connection::{CloudCredentials, Connection, KeyPlace, SetupError, key_header},
+    clouds::{AwsCredentials, AwsKeys, GcpCredentials, signed_headers},
+    connection::{CloudCredentials, KeyPlace, SetupError, key_header},
+    key_command::output,
 };
-use crate::base::text::shortened;
+use crate::llm::ModelOptions;
 
-/// The time limit of a command.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_KEY_BYTES: usize = 16 << 10;
-const MAX_DETAIL_CHARS: usize = 300;
 /// Clouds give out the same token until about four minutes before its end.
 const RENEW_BEFORE: Duration = Duration::from_secs(225);
 
@@ -36,27 +32,39 @@ enum KeySource {
     File(PathBuf),
     Command { command: Vec<String>, ttl: Duration },
     Gcp(GcpCredentials),
+    Aws(AwsCredentials),
+}
+
+/// What a request is authenticated with.
+#[derive(Clone)]
+pub(super) enum RequestKey {
+    /// A text in a header.
+    Text(SecretString),
+    /// The keys of a signature.
+    Aws(AwsKeys),
 }
 
 struct LastKey {
-    key: SecretString,
+    key: RequestKey,
     read_at: Instant,
     /// The time for which it is used.
     ttl: Duration,
 }
 
 impl ChangingKey {
-    /// Returns `None` if the key of the connection does not change.
+    /// Returns `None` if the key of the connection does not change. `url` is the provider's.
     pub(super) fn new(
-        connection: &Connection,
-        credentials: Option<CloudCredentials>,
+        options: &ModelOptions,
+        url: &Url,
         mut places: Vec<KeyPlace>,
     ) -> Result<Option<Self>, SetupError> {
-        let source = match (credentials, &connection.api_key_file, connection.api_key_command.as_slice()) {
+        let connection = &options.connection;
+        let source = match (options.credentials, &connection.api_key_file, connection.api_key_command.as_slice()) {
             (Some(CloudCredentials::Gcp), ..) => {
                 places = vec![(AUTHORIZATION, "Bearer ")];
                 KeySource::Gcp(GcpCredentials::new().map_err(SetupError::Tls)?)
             }
+            (Some(CloudCredentials::Aws), ..) => KeySource::Aws(AwsCredentials::new(url).map_err(SetupError::Tls)?),
             (None, Some(path), _) => KeySource::File(path.clone()),
             (None, None, []) => return Ok(None),
             (None, None, command) => KeySource::Command { command: command.to_vec(), ttl: connection.api_key_ttl },
@@ -68,7 +76,7 @@ impl ChangingKey {
     ///
     /// # Errors
     /// A text for the log, if there has never been one.
-    pub(super) async fn current(&self) -> Result<SecretString, String> {
+    pub(super) async fn current(&self) -> Result<RequestKey, String> {
         let mut last = self.last.lock().await;
         match &*last {
             Some(LastKey { key, read_at, ttl }) if read_at.elapsed() < *ttl => Ok(key.clone()),
@@ -77,8 +85,8 @@ impl ChangingKey {
     }
 
     /// Returns another key than the one that a request of this time was refused with, if there is one by now.
-    pub(super) async fn after_refusal(&self, refused: &SecretString, asked_at: Instant) -> Option<SecretString> {
-        let is_other = |key: &SecretString| key.expose_secret() != refused.expose_secret();
+    pub(super) async fn after_refusal(&self, refused: &RequestKey, asked_at: Instant) -> Option<RequestKey> {
+        let is_other = |key: &RequestKey| !key.secrets().eq(refused.secrets());
         let mut last = self.last.lock().await;
         match &*last {
             Some(LastKey { key, .. }) if is_other(key) => Some(key.clone()),
@@ -87,17 +95,22 @@ impl ChangingKey {
         }
     }
 
-    /// The headers with the key.
+    /// The headers that authenticate a request.
     ///
     /// # Errors
     /// A text for the log.
-    pub(super) fn headers(&self, key: &SecretString) -> Result<HeaderMap, String> {
-        let header = |(name, prefix): &KeyPlace| Ok((name.clone(), key_header(prefix, key)?));
-        let headers = self.places.iter().map(header).collect::<Result<_, SetupError>>();
-        headers.map_err(|error| error.to_string())
+    pub(super) fn headers(&self, key: &RequestKey, url: &Url, body: &[u8]) -> Result<HeaderMap, String> {
+        match key {
+            RequestKey::Text(key) => {
+                let header = |(name, prefix): &KeyPlace| Ok((name.clone(), key_header(prefix, key)?));
+                let headers = self.places.iter().map(header).collect::<Result<_, SetupError>>();
+                headers.map_err(|error| error.to_string())
+            }
+            RequestKey::Aws(keys) => signed_headers(keys, url, body, Timestamp::now()),
+        }
     }
 
-    async fn renew(&self, last: &mut Option<LastKey>) -> Result<SecretString, String> {
+    async fn renew(&self, last: &mut Option<LastKey>) -> Result<RequestKey, String> {
         match self.read().await {
             Ok(read) => Ok(last.insert(read).key.clone()),
             Err(error) => match last {
@@ -111,65 +124,79 @@ impl ChangingKey {
     }
 
     async fn read(&self) -> Result<LastKey, String> {
-        let (from, read, ttl) = match &self.source {
+        let (key, ttl) = match &self.source {
             KeySource::File(path) => {
                 let read = tokio::fs::read(path).await.map_err(|error| format!("cannot be read: {error}"));
-                (format!("the file {}", path.display()), read, Duration::ZERO)
+                let key = read.and_then(line).map_err(|problem| format!("the file {} {problem}", path.display()))?;
+                (RequestKey::Text(key), Duration::ZERO)
             }
             KeySource::Command { command, ttl } => {
-                (format!("the command {:?}", command[0]), output(command).await, *ttl)
+                let key = output(command).await.and_then(line);
+                let key = key.map_err(|problem| format!("the command {:?} {problem}", command[0]))?;
+                (RequestKey::Text(key), *ttl)
             }
             KeySource::Gcp(credentials) => {
                 let token = credentials.token().await?;
-                let ttl = Duration::from_secs(token.expires_in).saturating_sub(RENEW_BEFORE);
-                return Ok(LastKey { key: token.access_token, read_at: Instant::now(), ttl });
+                let lifetime = Duration::from_secs(token.expires_in);
+                (RequestKey::Text(token.access_token), lifetime.saturating_sub(RENEW_BEFORE))
+            }
+            KeySource::Aws(credentials) => {
+                let (keys, lifetime) = credentials.keys().await?;
+                (RequestKey::Aws(keys), lifetime.saturating_sub(RENEW_BEFORE))
             }
         };
-        let key = read.and_then(|bytes| match std::str::from_utf8(&bytes).map(str::trim) {
-            Ok("") => Err("has no key".to_owned()),
-            Ok(key) if key.len() <= MAX_KEY_BYTES && !key.contains(char::is_control) => Ok(key.into()),
-            _ => Err("has something else than a key: one line of text is needed".to_owned()),
-        });
-        let key = key.map_err(|problem| format!("{from} {problem}"))?;
         Ok(LastKey { key, read_at: Instant::now(), ttl })
     }
 }
 
-/// Returns what a command prints. It ends with its caller.
-async fn output(command: &[String]) -> Result<Vec<u8>, String> {
-    let mut process = Command::new(&command[0]);
-    process.args(&command[1..]).stdin(Stdio::null()).kill_on_drop(true);
-    match timeout(COMMAND_TIMEOUT, process.output()).await {
-        Ok(Ok(output)) if output.status.success() => Ok(output.stdout),
-        Ok(Ok(output)) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            Err(format!("failed ({}): {}", output.status, shortened(said.trim(), MAX_DETAIL_CHARS)))
-        }
-        Ok(Err(error)) => Err(format!("cannot be run: {error}")),
-        Err(_) => Err(format!("did not end in {COMMAND_TIMEOUT:?}")),
+impl RequestKey {
+    /// The texts that no error and no log may contain.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+        let (key, token) = match self {
+            Self::Text(key) => (key, None),
+            Self::Aws(keys) => (&keys.secret_access_key, keys.session_token.as_ref()),
+        };
+        std::iter::once(key).chain(token).map(ExposeSecret::expose_secret)
+    }
+}
+
+/// Returns the key of which a text consists.
+fn line(bytes: Vec<u8>) -> Result<SecretString, String> {
+    match std::str::from_utf8(&bytes).map(str::trim) {
+        Ok("") => Err("has no key".to_owned()),
+        Ok(key) if key.len() <= MAX_KEY_BYTES && !key.contains(char::is_control) => Ok(key.into()),
+        _ => Err("has something else than a key: one line of text is needed".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::Connection;
+
+    fn changing(connection: Connection) -> ChangingKey {
+        let url = Url::parse("http://h").unwrap();
+        ChangingKey::new(&ModelOptions::new("m", connection), &url, Vec::new()).unwrap().unwrap()
+    }
+
+    fn text(key: RequestKey) -> String {
+        key.secrets().collect()
+    }
 
     fn of_command(script: &str, ttl: Duration) -> ChangingKey {
         let api_key_command = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let connection = Connection { api_key_command, api_key_ttl: ttl, ..Connection::default() };
-        ChangingKey::new(&connection, None, Vec::new()).unwrap().unwrap()
+        changing(Connection { api_key_command, api_key_ttl: ttl, ..Connection::default() })
     }
 
     async fn current(key: &ChangingKey) -> Result<String, String> {
-        key.current().await.map(|key| key.expose_secret().to_owned())
+        key.current().await.map(text)
     }
 
     #[tokio::test]
     async fn a_file_is_read_for_each_request_and_the_last_key_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let connection = Connection { api_key_file: Some(path.clone()), ..Connection::default() };
-        let key = ChangingKey::new(&connection, None, Vec::new()).unwrap().unwrap();
+        let key = changing(Connection { api_key_file: Some(path.clone()), ..Connection::default() });
         assert!(current(&key).await.unwrap_err().contains("cannot be read"));
         for (content, expected) in [("one\n", "one"), ("two", "two"), ("", "two"), ("three\n\n", "three")] {
             std::fs::write(&path, content).unwrap();
@@ -188,8 +215,7 @@ mod tests {
         assert_eq!(current(&key).await.as_deref(), Ok("key-1"));
         assert_eq!(current(&key).await.as_deref(), Ok("key-1"));
         let refused = async |key_of: &str, asked_at| {
-            let other = key.after_refusal(&key_of.into(), asked_at).await;
-            other.map(|other| other.expose_secret().to_owned())
+            key.after_refusal(&RequestKey::Text(key_of.into()), asked_at).await.map(text)
         };
         let asked_at = Instant::now();
         assert_eq!(refused("key-0", asked_at).await.as_deref(), Some("key-1"), "another request has read it");

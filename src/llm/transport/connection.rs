@@ -18,6 +18,8 @@ pub(in crate::llm) type KeyPlace = (HeaderName, &'static str);
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CloudCredentials {
+    /// The keys of AWS: environment variables, web identity, a profile, a container, an instance.
+    Aws,
     /// Google's application default credentials: a file, or the server for metadata.
     Gcp,
 }

@@ -8,6 +8,7 @@ mod decode;
 mod exchange;
 mod failure;
 pub(in crate::llm) mod json;
+mod key_command;
 mod refusal_texts;
 mod refused_parameters;
 mod replay;
@@ -26,8 +27,7 @@ use http::{
     HeaderMap, StatusCode,
     header::{ACCEPT, CONTENT_TYPE},
 };
-use reqwest::{Client, RequestBuilder, Response, Url};
-use secrecy::SecretString;
+use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
@@ -40,7 +40,7 @@ pub(in crate::llm) use decode::{
 pub(crate) use replay::{RecordedApi, RecordedExchanges};
 
 use self::{
-    changing_key::ChangingKey,
+    changing_key::{ChangingKey, RequestKey},
     exchange::RecordedExchange,
     failure::{AttemptError, ProviderErrors},
     refused_parameters::RefusedParameters,
@@ -55,9 +55,10 @@ use crate::{
     llm::{CallTrace, ModelEvent, ModelOptions, ModelStream, SkippedAttachment},
     upstream::{
         ClientOptions,
+        aws_events::aws_events,
         body::{read_excerpt, read_whole},
         client,
-        events::{ServerEvent, StreamLimits, provider_events},
+        events::{ServerEvent, ServerEvents, StreamLimits, provider_events},
     },
 };
 
@@ -81,7 +82,7 @@ const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The body of a response with the status 200.
 enum SentResponse {
-    Stream(Response),
+    Stream(ServerEvents),
     Whole(String),
 }
 
@@ -122,9 +123,9 @@ impl Transport {
         Ok(Arc::new(Self {
             client: client.map_err(SetupError::Tls)?,
             errors: ProviderErrors::new(&url, connection.secrets(&url)),
+            key: ChangingKey::new(options, &url, places)?,
             url,
             headers,
-            key: ChangingKey::new(connection, options.credentials, places)?,
             refused: RefusedParameters::default(),
             idle_timeout: connection.idle_timeout,
             max_retries: connection.max_retries,
@@ -247,7 +248,14 @@ impl Transport {
             let request = |key| self.request(url.clone(), body.clone(), &more, key).headers(trace.headers());
             let sent = match &self.key {
                 None => self.send(request(HeaderMap::new()), request_id).await,
-                Some(key) => self.send_with_key(key, request, request_id).await,
+                Some(changing) => {
+                    let signed = |key: &RequestKey| {
+                        key.secrets().for_each(|secret| self.errors.scrubber.learn(secret));
+                        let headers = changing.headers(key, &url, &body);
+                        headers.map(&request).map_err(|error| self.errors.no_key(&error))
+                    };
+                    self.send_with_key(changing, signed, request_id).await
+                }
             };
             if let Some(id) = request_id.get() {
                 trace.set_request_id(id);
@@ -261,12 +269,7 @@ impl Transport {
                     // Unless the event completes the answer.
                     yield Err(no_answer);
                 }
-                Ok(SentResponse::Stream(response)) => {
-                    let limits = StreamLimits {
-                        max_event_bytes: self.max_event_bytes,
-                        idle_timeout: self.idle_timeout,
-                    };
-                    let mut events = provider_events(response, limits);
+                Ok(SentResponse::Stream(mut events)) => {
                     while let Some(event) = events.next().await {
                         let event = event.map_err(|fault| self.errors.body_failed(fault));
                         match &event {
@@ -288,19 +291,15 @@ impl Transport {
     async fn send_with_key(
         &self,
         changing: &ChangingKey,
-        request: impl Fn(HeaderMap) -> RequestBuilder,
+        signed: impl Fn(&RequestKey) -> Result<RequestBuilder, AttemptError>,
         request_id: &OnceLock<String>,
     ) -> Result<SentResponse, AttemptError> {
-        let headers = |key: &SecretString| {
-            self.errors.scrubber.learn(key);
-            changing.headers(key).map_err(|error| self.errors.no_key(&error))
-        };
         let asked_at = Instant::now();
         let key = changing.current().await.map_err(|error| self.errors.no_key(&error))?;
-        let sent = self.send(request(headers(&key)?), request_id).await;
+        let sent = self.send(signed(&key)?, request_id).await;
         match &sent {
             Err(failure) if failure.is_unauthorized() => match changing.after_refusal(&key, asked_at).await {
-                Some(other) => self.send(request(headers(&other)?), request_id).await,
+                Some(other) => self.send(signed(&other)?, request_id).await,
                 None => sent,
             },
             _ => sent,
@@ -326,8 +325,10 @@ impl Transport {
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.unwrap_or_default().to_owned();
+        let limits = StreamLimits { max_event_bytes: self.max_event_bytes, idle_timeout: self.idle_timeout };
         match essence(&content_type).as_str() {
-            "text/event-stream" => Ok(SentResponse::Stream(response)),
+            "text/event-stream" => Ok(SentResponse::Stream(provider_events(response, limits))),
+            "application/vnd.amazon.eventstream" => Ok(SentResponse::Stream(aws_events(response, limits))),
             "application/json" => match timeout(self.idle_timeout, read_whole(response, self.max_event_bytes)).await {
                 Ok(Ok(body)) => Ok(SentResponse::Whole(String::from_utf8_lossy(&body).into_owned())),
                 Ok(Err(error)) => Err(self.errors.interrupted(&error.to_string())),

@@ -20,6 +20,8 @@ const TOO_LONG: &[&[&str]] = &[
     // Anthropic: https://docs.claude.com/en/docs/build-with-claude/context-windows
     &["prompt is too long"],
     &["exceed context limit"],
+    // Bedrock: https://github.com/aws-samples/bedrock-chat/issues/95, https://github.com/anthropics/claude-code/issues/8637
+    &["input is too long for requested model"],
     // Gemini
     &["exceeds the maximum number of tokens"],
     // llama.cpp: https://github.com/ggml-org/llama.cpp/pull/15780

@@ -127,7 +127,10 @@ fn api_of(url: &str) -> Result<RecordedApi, ExchangesError> {
     match path {
         _ if path.ends_with("/chat/completions") => Ok(RecordedApi::ChatCompletions),
         _ if path.ends_with("/responses") => Ok(RecordedApi::Responses),
-        _ if path.ends_with("/messages") || path.ends_with(":streamRawPredict") => Ok(RecordedApi::Messages),
+        _ if path.ends_with("/messages") => Ok(RecordedApi::Messages),
+        _ if path.ends_with(":streamRawPredict") || path.ends_with("/invoke-with-response-stream") => {
+            Ok(RecordedApi::Messages)
+        }
         _ if path.ends_with(":streamGenerateContent") => Ok(RecordedApi::Gemini),
         _ => Err(ExchangesError::UnknownApi(url.to_owned())),
     }

@@ -16,8 +16,8 @@ const ADDRESS: &str = "[address]";
 /// Fewer bytes would match ordinary words.
 const MATCH_BYTES: usize = 8;
 
-/// The number of keys that a provider may repeat: the one in use, and the one before.
-const MAX_LEARNED: usize = 2;
+/// The number of texts that a provider may repeat: those of the key in use, and of the one before. A key of AWS has two.
+const MAX_LEARNED: usize = 4;
 
 pub(super) struct Scrubber {
     /// The provider's host.
@@ -39,14 +39,13 @@ impl Scrubber {
         Self { host: host.to_owned(), fixed: KnownSecrets::new(secrets), learned: RwLock::default() }
     }
 
-    /// Adds a key, in place of the oldest one that was added.
-    pub(super) fn learn(&self, key: &SecretString) {
-        let text = key.expose_secret();
+    /// Adds a text of a key, in place of the oldest one that was added.
+    pub(super) fn learn(&self, text: &str) {
         if self.learned.read().iter().any(|(known, _)| known.expose_secret() == text) {
             return;
         }
         let mut learned = self.learned.write();
-        learned.push_back((key.clone(), KnownSecrets::new(vec![text.to_owned()])));
+        learned.push_back((text.into(), KnownSecrets::new(vec![text.to_owned()])));
         let surplus = learned.len().saturating_sub(MAX_LEARNED);
         learned.drain(..surplus);
     }

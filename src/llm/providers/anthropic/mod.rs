@@ -59,7 +59,7 @@ impl Anthropic {
         Self::new(ModelOptions::new(model, Connection::from_env("ANTHROPIC_API_KEY")?))
     }
 
-    /// A model with these options. At Vertex AI, the base URL is that of a location:
+    /// A model with these options. At Amazon Bedrock, the base URL is `https://bedrock-runtime.REGION.amazonaws.com`. At Vertex AI, the base URL is that of a location:
     /// `https://us-east5-aiplatform.googleapis.com/v1/projects/PROJECT/locations/us-east5`.
     ///
     /// # Errors
@@ -88,14 +88,11 @@ impl Anthropic {
         Ok(Self { options, host, betas, server, is_official, tools, transport })
     }
 
-    /// Returns the header for the beta features that a request needs besides the configured ones.
-    fn beta_header(&self, needed: &[&'static str]) -> HeaderMap {
-        let mut betas: Vec<&str> = self.betas.iter().map(String::as_str).collect();
-        let missing: Vec<_> = needed.iter().copied().filter(|beta| !betas.contains(beta)).collect();
-        if missing.is_empty() {
+    /// Returns the header for beta features, if some of them are not configured.
+    fn beta_header(&self, betas: &[&str]) -> HeaderMap {
+        if betas.len() == self.betas.len() {
             return HeaderMap::new();
         }
-        betas.extend(missing);
         let value = HeaderValue::try_from(betas.join(",")).ok();
         value.map(|value| (BETA, value)).into_iter().collect()
     }
@@ -114,9 +111,11 @@ impl Model for Anthropic {
         let names = self.tools.prepare(&mut request);
         let ClaudeRequestBody { mut sent, betas, has_server_tools } =
             request::body(&self.options, &request, &self.server, self.is_official);
+        let needed = betas.into_iter().filter(|beta| !self.betas.iter().any(|configured| configured == beta));
+        let betas: Vec<_> = self.betas.iter().map(String::as_str).chain(needed).collect();
         sent.headers = self.beta_header(&betas);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
-        self.host.address_claude(self.transport.url(), &model, &mut sent);
+        self.host.address_claude(self.transport.url(), &model, &betas, &mut sent);
         names.restore(if has_server_tools {
             paused::stream(self.transport.clone(), model, sent, request.trace)
         } else {

@@ -52,6 +52,9 @@ impl Gemini {
     pub fn new(options: ModelOptions) -> Result<Self, SetupError> {
         options.refuse(LACKING)?;
         let (host, mut url) = ApiHost::of(&options, BASE_URL)?;
+        if host == ApiHost::Bedrock {
+            return Err(SetupError::Option { option: "credentials", problem: "AWS has no Gemini API".to_owned() });
+        }
         let path = url.path().trim_end_matches('/').trim_end_matches("/models").to_owned();
         if path.split('/').any(is_version) {
             url.set_path(&path)

@@ -20,7 +20,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{client::CredentialsClient, variable};
+use super::{client::CredentialsClient, secret, variable};
 use crate::upstream::ClientError;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
@@ -29,15 +29,15 @@ const METADATA_HOST: &str = "metadata.google.internal";
 const METADATA_PATH: &str = "computeMetadata/v1/instance/service-accounts/default/token";
 const ASSERTION_LIFETIME: Duration = Duration::from_secs(3600);
 
-pub(in crate::llm::transport) struct GcpCredentials(CredentialsClient);
+pub(in crate::llm) struct GcpCredentials(CredentialsClient);
 
 /// A token, with the time for which it is valid.
 #[derive(Deserialize)]
-pub(in crate::llm::transport) struct AccessToken {
-    #[serde(deserialize_with = "crate::llm::transport::clouds::secret")]
-    pub(in crate::llm::transport) access_token: SecretString,
+pub(in crate::llm) struct AccessToken {
+    #[serde(deserialize_with = "secret")]
+    pub(in crate::llm) access_token: SecretString,
     /// In seconds.
-    pub(in crate::llm::transport) expires_in: u64,
+    pub(in crate::llm) expires_in: u64,
 }
 
 #[derive(Deserialize)]
@@ -72,7 +72,7 @@ fn token_url() -> String {
 }
 
 impl GcpCredentials {
-    pub(in crate::llm::transport) fn new() -> Result<Self, ClientError> {
+    pub(in crate::llm) fn new() -> Result<Self, ClientError> {
         CredentialsClient::new().map(Self)
     }
 
@@ -80,7 +80,7 @@ impl GcpCredentials {
     ///
     /// # Errors
     /// A text for the log.
-    pub(in crate::llm::transport) async fn token(&self) -> Result<AccessToken, String> {
+    pub(in crate::llm) async fn token(&self) -> Result<AccessToken, String> {
         let answer = match read_file().await? {
             Some(CredentialsFile::ServiceAccount(account)) => {
                 let grant_type = "urn:ietf:params:oauth:grant-type:jwt-bearer";
