@@ -23,14 +23,10 @@ use crate::base::units::deadline;
 const PRELUDE_BYTES: usize = 12;
 const CHECKSUM_BYTES: usize = 4;
 
-/// The statuses of exceptions: <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ResponseStream.html>.
+/// The statuses of exceptions; 500 for others: <https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ResponseStream.html>.
 const EXCEPTIONS: &[(&str, u64)] = &[
-    ("accessDeniedException", 403),
     ("internalServerException", 500),
-    ("modelNotReadyException", 429),
     ("modelTimeoutException", 408),
-    ("resourceNotFoundException", 404),
-    ("serviceQuotaExceededException", 400),
     ("serviceUnavailableException", 503),
     ("throttlingException", 429),
     ("validationException", 400),

@@ -133,12 +133,15 @@ async fn the_file_of_gcloud_gives_a_users_token() {
         "token_uri": google.token_url(),
     });
     std::fs::write(folder.join("application_default_credentials.json"), user.to_string()).unwrap();
-    let command = google.command(GEMINI, "", None);
+    let command = google.command(&format!("{GEMINI}\ntools = [\"current_time\"]"), "", None);
     google.gives("token", 3600);
+    let call = json!({"role": "model", "parts": [{"functionCall": {"name": "current_time", "args": {}}}]});
+    google.models.answer(Answer::gemini(&[json!({"candidates": [{"content": call, "finishReason": "STOP"}]})]));
     google.models.answer(gemini_says("hello"));
     assert_eq!(text_and_error(&ask(&command.url, input("hi")).await), ("hello".to_owned(), None));
     let path = "/v1/projects/p/locations/l/publishers/google/models/gemini-2.5-flash:streamGenerateContent?alt=sse";
-    assert_eq!((google.models.requests()[0].path.as_str(), google.keys()), (path, vec!["token".to_owned()]));
+    assert_eq!((google.models.requests()[1].path.as_str(), google.keys()), (path, vec!["token".to_owned(); 2]));
+    assert!(google.models.requests()[1].text.contains("functionResponse"));
     let expected = [
         ("grant_type", "refresh_token"),
         ("client_id", "client"),

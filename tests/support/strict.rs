@@ -62,7 +62,13 @@ fn vertex(request: &Recorded, path: &str) -> Checked {
         Some((folders, _)) => folders.strip_prefix("publishers/google/models/"),
         None => rest.strip_prefix("endpoints/openapi/"),
     };
-    require(folders.is_some_and(|model| !model.is_empty()), || format!("no such path: {path}"))
+    require(folders.is_some_and(|model| !model.is_empty()), || format!("no such path: {path}"))?;
+    // https://github.com/vercel/ai/issues/15664
+    for part in list(&request.body, "contents").iter().flat_map(|content| list(content, "parts")) {
+        let has_id = ["functionCall", "functionResponse"].iter().any(|member| part[member].get("id").is_some());
+        require(!has_id, || "Invalid JSON payload received. Unknown name \"id\": Cannot find field.".to_owned())?;
+    }
+    Ok(())
 }
 
 fn claude_on_vertex(body: &Value) -> Checked {

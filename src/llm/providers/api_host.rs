@@ -9,8 +9,8 @@ use reqwest::Url;
 use serde_json::Value;
 
 use crate::llm::{
-    CloudCredentials, ModelOptions, SetupError,
-    transport::{KeyPlace, ProviderRequest},
+    ModelOptions, SetupError,
+    transport::{CloudCredentials, KeyPlace, ProviderRequest},
 };
 
 /// The folders in URLs of Vertex AI.
@@ -77,11 +77,33 @@ impl ApiHost {
         sent.url = Some(url);
     }
 
-    /// Returns the folder of Gemini's models.
-    pub(super) fn gemini_models(self) -> &'static str {
-        match self {
+    /// Completes a request of the Gemini API. `base` is the base URL.
+    /// <https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent>
+    pub(super) fn address_gemini(self, base: &Url, model: &str, sent: &mut ProviderRequest) {
+        let folder = match self {
+            _ if model.contains('/') => "",
             Self::Vertex => "publishers/google/models/",
             Self::Vendor | Self::Bedrock => "models/",
+        };
+        let mut url = base.clone();
+        url.set_path(&format!("{}/{folder}{model}:streamGenerateContent", base.path().trim_end_matches('/')));
+        url.query_pairs_mut().append_pair("alt", "sse");
+        sent.url = Some(url);
+        if self == Self::Vertex {
+            remove_call_ids(&mut sent.json);
+        }
+    }
+}
+
+/// Vertex AI does not know the ids of calls: <https://github.com/vercel/ai/issues/15664>,
+/// <https://github.com/langchain-ai/langchainjs/issues/10266>. Results follow their calls in the same order.
+fn remove_call_ids(body: &mut Value) {
+    let contents = body.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten();
+    for part in contents.filter_map(|content| content.get_mut("parts")?.as_array_mut()).flatten() {
+        for member in ["functionCall", "functionResponse"] {
+            if let Some(call) = part.get_mut(member).and_then(Value::as_object_mut) {
+                call.shift_remove("id");
+            }
         }
     }
 }

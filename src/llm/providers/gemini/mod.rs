@@ -10,7 +10,6 @@ mod thinking;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
-use reqwest::Url;
 
 use self::decoder::GeminiDecoder;
 use crate::llm::{
@@ -65,15 +64,6 @@ impl Gemini {
         let tools = PortableTools::new(options.known_models.tool_limits().gemini.clone());
         Ok(Self { options, host, tools, transport })
     }
-
-    /// <https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent>
-    fn url(&self, model: &str) -> Url {
-        let mut url = self.transport.url().clone();
-        let folder = if model.contains('/') { "" } else { self.host.gemini_models() };
-        url.set_path(&format!("{}/{folder}{model}:streamGenerateContent", url.path().trim_end_matches('/')));
-        url.query_pairs_mut().append_pair("alt", "sse");
-        url
-    }
 }
 
 impl Model for Gemini {
@@ -89,7 +79,7 @@ impl Model for Gemini {
         let names = self.tools.prepare(&mut request);
         let mut body = request::body(&self.options, &request);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
-        body.url = Some(self.url(&model));
+        self.host.address_gemini(self.transport.url(), &model, &mut body);
         names.restore(self.transport.stream(&body, request.trace, move || GeminiDecoder::new(&model)))
     }
 
