@@ -111,3 +111,38 @@ fn remove_call_ids(body: &mut Value) {
 fn is_bedrock(host: &str) -> bool {
     host.ends_with(".amazonaws.com") && host.split('.').any(|label| label.starts_with("bedrock-runtime"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::{Connection, Gemini};
+
+    fn options(base_url: Option<&str>) -> ModelOptions {
+        let base_url = base_url.map(str::to_owned);
+        ModelOptions::new("m", Connection { base_url, ..Connection::default() })
+    }
+
+    #[test]
+    fn a_cloud_is_known_by_its_url_if_its_key_comes_from_elsewhere() {
+        for (url, expected) in [
+            (None, ApiHost::Vendor),
+            (Some("https://bedrock-runtime.eu-west-1.amazonaws.com"), ApiHost::Bedrock),
+            (Some("https://vpce-1.bedrock-runtime.eu-west-1.vpce.amazonaws.com/"), ApiHost::Bedrock),
+            (Some("https://bedrock-runtime.example.org"), ApiHost::Vendor),
+            (Some("https://aiplatform.googleapis.com/v1/projects/p/locations/global"), ApiHost::Vertex),
+            (Some("https://gateway.example.org/projects/p/v1"), ApiHost::Vendor),
+        ] {
+            let (host, _) = ApiHost::of(&options(url), "https://vendor").unwrap();
+            assert_eq!(host, expected, "{url:?}");
+            assert_eq!(host.key_place((ACCEPT, "")).0 == AUTHORIZATION, host != ApiHost::Vendor);
+        }
+    }
+
+    #[test]
+    fn credentials_need_the_url_of_a_cloud_that_serves_the_api() {
+        let missing = ApiHost::of(&options(None).with_gcp_credentials(), "https://vendor").unwrap_err().to_string();
+        assert!(missing.starts_with("`base_url`: the credentials of a cloud need its URL"), "{missing}");
+        let other = Gemini::new(options(Some("http://h")).with_aws_credentials()).unwrap_err().to_string();
+        assert_eq!(other, "`credentials`: AWS has no Gemini API");
+    }
+}

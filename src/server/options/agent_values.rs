@@ -60,15 +60,18 @@ fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> 
         headers,
         ..
     } = connection;
+    let sources = [
+        ("api_key_env", api_key_env.is_some()),
+        ("api_key_file", api_key_file.is_some()),
+        ("api_key_command", !api_key_command.is_empty()),
+        ("credentials", credentials.is_some()),
+    ];
     match base_url {
         Some(url) if !is_http_url(url) => {
             let problem = "expected a URL such as \"https://api.example.com/v1\"; keys go into `api_key_env`";
             return Err(InvalidOption::new("base_url", problem));
         }
-        None if credentials.is_some() => {
-            return Err(InvalidOption::whole("`credentials` needs `base_url`, the URL of the cloud"));
-        }
-        None if api_key_env.is_none() && api_key_file.is_none() && api_key_command.is_empty() => {
+        None if sources.iter().all(|(_, is_set)| !is_set) => {
             return Err(InvalidOption::whole(
                 "`api_key_env` is needed, the environment variable with the provider's key, `api_key_file` or \
                  `api_key_command`",
@@ -76,13 +79,8 @@ fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> 
         }
         _ => {}
     }
-    let by_command = ("api_key_command", !api_key_command.is_empty());
-    let by_cloud = ("credentials", credentials.is_some());
-    one_of(("api_key_env", api_key_env.is_some()), ("api_key_file", api_key_file.is_some()))?;
-    one_of(("api_key_env", api_key_env.is_some()), by_command)?;
-    one_of(("api_key_file", api_key_file.is_some()), by_command)?;
-    for key in [("api_key_env", api_key_env.is_some()), ("api_key_file", api_key_file.is_some()), by_command] {
-        one_of(key, by_cloud)?;
+    for (at, source) in sources.iter().enumerate() {
+        sources[..at].iter().try_for_each(|other| one_of(*other, *source))?;
     }
     if let Some(header) = headers.keys().find(|name| headers_env.keys().any(|env| env.eq_ignore_ascii_case(name))) {
         return Err(InvalidOption::new("headers", format!("`headers_env` has `{header}`, too: remove one of them")));

@@ -59,7 +59,8 @@ impl Anthropic {
         Self::new(ModelOptions::new(model, Connection::from_env("ANTHROPIC_API_KEY")?))
     }
 
-    /// A model with these options. At Amazon Bedrock, the base URL is `https://bedrock-runtime.REGION.amazonaws.com`. At Vertex AI, the base URL is that of a location:
+    /// A model with these options. At Amazon Bedrock, the base URL is `https://bedrock-runtime.REGION.amazonaws.com`; at
+    /// Vertex AI, that of a location:
     /// `https://us-east5-aiplatform.googleapis.com/v1/projects/PROJECT/locations/us-east5`.
     ///
     /// # Errors
