@@ -130,6 +130,20 @@ mod tests {
         assert_eq!(ApiKeys::new([key("web", "a"), key("ci", "a")]).find_shared(), Some(["web", "ci"]));
     }
 
+    #[tokio::test]
+    async fn a_request_without_a_principal_needs_the_key_as_well() {
+        let keys = ApiKeys::new([ApiKey::from_secret("command", "secret")]);
+        let authenticator = Authenticator::from(keys).without_principal();
+        let authenticate = async |authorization: &str| {
+            let request = http::Request::builder().header("authorization", authorization).body(()).unwrap();
+            authenticator.authenticate(&request.into_parts().0).await
+        };
+        assert_eq!(authenticate("Bearer secret").await.unwrap(), None);
+        for other in ["Bearer other", "secret"] {
+            authenticate(other).await.unwrap_err();
+        }
+    }
+
     #[test]
     fn a_text_that_is_not_a_digest_is_refused() {
         for hex in ["", "ab", &"g".repeat(64), &"a".repeat(63), &"a".repeat(66), &"é".repeat(32)] {

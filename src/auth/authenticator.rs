@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
 
-use super::{ApiKey, AuthError, Principal, api_key::ApiKeys, principal::is_valid_name};
+use super::{AuthError, Principal, principal::is_valid_name};
 
 /// Finds the [`Principal`] of a request. Cheap to clone. [`Jwt`](super::Jwt) converts
 /// into one.
@@ -22,9 +22,9 @@ impl Authenticator {
         Self::default()
     }
 
-    /// Accepts the requests with this key, without a principal: those of a command to the server in its own process.
-    pub(crate) fn of_command(key: &str) -> Self {
-        Self { is_anonymous: true, ..ApiKeys::new([ApiKey::from_secret("command", key)]).into() }
+    /// Accepts the same requests, without a principal: those of a command to the server in its own process.
+    pub(crate) fn without_principal(self) -> Self {
+        Self { is_anonymous: true, ..self }
     }
 
     /// Asks an async function, before the request's body is read, also for requests that start no run.
@@ -196,16 +196,6 @@ mod tests {
         assert!(matches!(authenticator.authenticate(&request).await, Err(AuthError::Refused(_))));
         request.extensions.insert(Principal::new("app", "ada"));
         assert_eq!(authenticator.authenticate(&request).await.unwrap().unwrap().id(), "app:ada");
-    }
-
-    #[tokio::test]
-    async fn the_key_of_a_command_gives_no_principal_and_is_needed() {
-        let authenticator = Authenticator::of_command("secret");
-        let authenticate = async |authorization| authenticator.authenticate(&request(authorization)).await;
-        assert_eq!(authenticate(Some("Bearer secret")).await.unwrap(), None);
-        for other in [None, Some("Bearer other"), Some("secret")] {
-            authenticate(other).await.unwrap_err();
-        }
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::arguments::{CommandOptions, TargetOptions};
 use crate::{
-    auth::Authenticator,
+    auth::{ApiKey, ApiKeys, Authenticator},
     observe::{metrics::MetricsOptions, recordings::RecordOptions, telemetry::logs},
     server::Server,
     upstream::{self, ClientOptions},
@@ -64,8 +64,9 @@ impl RunTarget {
         // Threads in memory, on a port that only this machine reaches, where other users cannot ask the agents.
         let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
         let authorization = Some(authorization(&key)?);
+        let authenticator = Authenticator::from(ApiKeys::new([ApiKey::from_secret("command", &key)]));
         let server = Server::from_config(&loaded)?
-            .authenticator(Authenticator::of_command(&key))
+            .authenticator(authenticator.without_principal())
             .metrics(MetricsOptions::default())
             .record(RecordOptions::default());
         let listener = TcpListener::bind("127.0.0.1:0").await?;
