@@ -11,8 +11,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    ApiError, ApiResult, App, Caller, Path, accepted, follow::FollowedRun, read_body, refuse, response,
-    response_budget::ResponsePermit, send_message::warn_of_snake_case, sse_response,
+    ApiError, ApiResult, App, Caller, Path, accepted, follow::FollowedRun, read_body, read_run::warn_of_snake_case,
+    refuse, response, response_budget::ResponsePermit, sse_response,
 };
 use crate::{
     auth::Principal,

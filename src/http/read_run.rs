@@ -52,6 +52,10 @@ pub(crate) async fn read_run<T>(
     Ok((ReadRun { head, principal, permit }, decoded))
 }
 
+pub(crate) fn warn_of_snake_case(members: usize) {
+    tracing::warn!(members, "the client names members in snake case; AG-UI's names are in camel case");
+}
+
 impl ReadRun {
     /// Every request for a run comes by here. A run of an agent that the caller may not use is refused.
     pub(crate) fn into_request(

@@ -22,7 +22,7 @@ use super::{
     dialects::tanstack::TanStackEncoder,
     error::ApiError,
     follow::{LastEventId, follow_after, last_event_id},
-    read_run::{find_agent, read_run},
+    read_run::{find_agent, read_run, warn_of_snake_case},
     response_budget::ResponsePermit,
     run_response::respond_run,
     state::App,
@@ -160,10 +160,6 @@ fn decode_input(body: &[u8]) -> Result<(RunAgentInput, usize), ApiError> {
         warn_of_snake_case(snake_case);
     }
     Ok((input, open_values))
-}
-
-pub(crate) fn warn_of_snake_case(members: usize) {
-    tracing::warn!(members, "the client names members in snake case; AG-UI's names are in camel case");
 }
 
 fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {

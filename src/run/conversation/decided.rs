@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{
     branch::{Branch, LoadedThread},
     decide::{AppendedMessage, BranchCase, BranchDecision},
-    plan::{ClientInput, Plan, PlanReader},
+    plan::{ClientInput, KnownResult, Plan, PlanReader},
     resume::ResumeDecision,
 };
 use crate::{
@@ -31,12 +31,6 @@ const DECLINED: &str = "The user declined this call.";
 const NOT_APPROVED: &str = "The call was not run: the user did not approve it.";
 const UNKNOWN: &str =
     "The user answered the question about this call before. Its outcome is unknown, and it does not run again.";
-
-/// The result of a call that was decided on, and the number of the run that made it or the call.
-pub(crate) struct KnownResult {
-    pub(super) message: Message,
-    pub(super) run: i64,
-}
 
 /// A call without a result on the branch.
 struct OpenCall {

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::{
     branch::{Branch, LoadedThread},
     decide::{AppendedMessage, BranchCase, BranchDecision, ClientList, decide_branch, find_existing_branch},
-    decided::KnownResult,
     resume::{ResumeDecision, check_resume},
 };
 use crate::run::measured_store::MeasuredStore;
@@ -53,6 +52,12 @@ pub(crate) fn name_messages(messages: &mut Messages) -> Vec<usize> {
         anonymous.iter().for_each(|at| messages[*at].set_id(MessageId::random()));
     }
     anonymous
+}
+
+/// The result of a call that was decided on, and the number of the run that made it or the call.
+pub(crate) struct KnownResult {
+    pub(super) message: Message,
+    pub(super) run: i64,
 }
 
 pub(crate) struct Plan {
