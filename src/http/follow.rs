@@ -166,7 +166,7 @@ impl FollowedRun {
                         break;
                     }
                     Some(Err(error)) => {
-                        tracing::warn!(run = ?follower.run_id, ?error, "cannot follow a run to its end");
+                        tracing::warn!(run = follower.run_id.as_str(), ?error, "cannot follow a run to its end");
                         encoder.event(&error_event(&error), &mut out);
                         yield chunk(&mut out);
                         break;

@@ -175,8 +175,16 @@ impl Admission {
                         let (thread, run) = (&key.id, &request.input.run_id);
                         // Clients of CopilotKit answer interrupts under the run's id. A repeated request adds nothing.
                         match plan.adds_messages() && request.input.resume.is_empty() {
-                            true => tracing::warn!(?thread, ?run, "the run replaces an ended run of the same id"),
-                            false => tracing::debug!(?thread, ?run, "the run repeats or continues one of the same id"),
+                            true => tracing::warn!(
+                                thread = thread.as_str(),
+                                run = run.as_str(),
+                                "the run replaces an ended run of the same id"
+                            ),
+                            false => tracing::debug!(
+                                thread = thread.as_str(),
+                                run = run.as_str(),
+                                "the run repeats or continues one of the same id"
+                            ),
                         }
                     }
                     if loaded.is_none() {

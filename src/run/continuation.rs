@@ -64,7 +64,7 @@ impl Runs {
         let _under_way = threads.recovery_backoff.begin(lease.run);
         let continuable = match self.continuable(threads, lost).await {
             Err(StoreError::Failed(error)) => {
-                tracing::error!(thread = ?key.id, run = ?run_id, %error, "a lost run cannot be read, and does not go on");
+                tracing::error!(thread = key.id.as_str(), run = run_id.as_str(), %error, "a lost run cannot be read, and does not go on");
                 Continuable::No
             }
             continuable => continuable?,
@@ -73,7 +73,11 @@ impl Runs {
             return Ok(false);
         }
         if matches!(continuable, Continuable::NotNow) {
-            tracing::warn!(thread = ?key.id, run = ?run_id, "a lost run waits: the server is at its limit of runs, or of their memory");
+            tracing::warn!(
+                thread = key.id.as_str(),
+                run = run_id.as_str(),
+                "a lost run waits: the server is at its limit of runs, or of their memory"
+            );
             return Ok(false);
         }
         let now = now();
@@ -82,7 +86,8 @@ impl Runs {
         let take_over = threads.store.call("take_over", |store| store.take_over(lease, &threads.holder, now, until));
         let Some(taken) = take_over.await? else { return Ok(true) };
         threads.metrics.runs.leases_taken_over.inc();
-        tracing::info!(thread = ?key.id, run = ?run_id, from = %lease.holder, to = %threads.holder, "took over a lost run");
+        let from = if lease.holder.is_empty() { "a server that has handed it over" } else { &lease.holder };
+        tracing::info!(thread = key.id.as_str(), run = run_id.as_str(), from, to = %threads.holder, "took over a lost run");
         let recovered = match continuable {
             Continuable::Yes(run) => self.continue_run(threads, key, taken.clone(), *run).await,
             _ => threads.close_lost(key, run_id, &taken).await,
@@ -114,7 +119,7 @@ impl Runs {
         let request = match StoredRequest::from_json(&start.request) {
             Ok(request) => request,
             Err(error) => {
-                tracing::error!(thread = ?key.id, run = ?run_id, %error, "the stored request of a run cannot be read");
+                tracing::error!(thread = key.id.as_str(), run = run_id.as_str(), %error, "the stored request of a run cannot be read");
                 return Ok(Continuable::No);
             }
         };

@@ -31,7 +31,14 @@ impl Threads {
             return Err(ThreadError::NoMessageYet);
         }
         let has_comment = feedback.comment.is_some();
-        tracing::info!(thread = ?id, ?message, agent = thread.agent, ?score, has_comment, "feedback on a message");
+        tracing::info!(
+            thread = id.as_str(),
+            message_id = message.as_str(),
+            agent = thread.agent,
+            ?score,
+            has_comment,
+            "feedback on a message"
+        );
         Ok(())
     }
 }

@@ -60,7 +60,7 @@ impl Threads {
             let _held = (permit, active);
             let title = timeout(TIMEOUT, ask(agent, task, metrics)).await.unwrap_or_default();
             let Some(title) = title.as_deref().and_then(clean) else {
-                tracing::info!(thread = ?key.id, "the agent of [threads] title_agent made no title");
+                tracing::info!(thread = key.id.as_str(), "the agent of [threads] title_agent made no title");
                 return;
             };
             if let Err(error) = self.replace_title(&key, &made, &title).await {

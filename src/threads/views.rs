@@ -87,7 +87,7 @@ impl Threads {
                 Ok(thread) => ChangedThread::Summary(Box::new(thread)),
                 Err(ThreadError::NoThread) => ChangedThread::Deleted,
                 Err(error) => {
-                    tracing::warn!(thread = ?changes.id, ?error, "cannot read a thread that has changed");
+                    tracing::warn!(thread = changes.id.as_str(), ?error, "cannot read a thread that has changed");
                     ChangedThread::Unknown
                 }
             }

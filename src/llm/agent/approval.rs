@@ -60,13 +60,13 @@ pub(super) async fn prior_approvals(
         if decided_ids.insert(&call.id) {
             prior.decided.push((call.clone(), decision));
         } else {
-            tracing::warn!(call = ?call.id, "ignored a second call with the id of a call that was decided on");
+            tracing::warn!(call = call.id.as_str(), "ignored a second call with the id of a call that was decided on");
         }
     }
     let mut ids = decided_ids;
     for (call, result) in undecided {
         if !ids.insert(&call.id) {
-            tracing::warn!(call = ?call.id, "ignored a tool call whose id is already used in the conversation");
+            tracing::warn!(call = call.id.as_str(), "ignored a tool call whose id is already used in the conversation");
         } else if result.is_none() {
             prior.open.extend(interrupt_if_needed(call, catalog).await);
         }

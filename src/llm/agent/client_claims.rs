@@ -38,7 +38,10 @@ pub(super) fn remove_claims(messages: &mut Vec<Message>, catalog: &ToolCatalog, 
             other => is_summary(other) && cx.is_from_client(other.id()),
         };
         if is_claim {
-            tracing::warn!(message = ?message.id(), "left out a result or a summary that the client wrote in place of the server");
+            tracing::warn!(
+                message_id = message.id().as_str(),
+                "left out a result or a summary that the client wrote in place of the server"
+            );
         }
         !is_claim
     });

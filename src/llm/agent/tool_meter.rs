@@ -49,7 +49,7 @@ impl Drop for ToolMeter {
     fn drop(&mut self) {
         let duration = self.begun.elapsed();
         let (outcome, millis) = (self.outcome.name(), duration.as_millis() as u64);
-        tracing::debug!(tool = self.tool, call = ?self.call, outcome, millis, "tool call ended");
+        tracing::debug!(tool = self.tool, call = self.call.as_str(), outcome, millis, "tool call ended");
         if let Some(observer) = self.cx.observer() {
             observer.metrics.tools.ended(&self.tool, self.outcome, duration);
         }

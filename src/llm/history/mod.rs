@@ -244,7 +244,10 @@ impl Turns {
             if self.seen.insert(call.id.clone()) {
                 self.current.push(Block::Call(results.amended(call)));
             } else {
-                tracing::warn!(call = ?call.id, "left out a tool call whose id is already used in the conversation");
+                tracing::warn!(
+                    call = call.id.as_str(),
+                    "left out a tool call whose id is already used in the conversation"
+                );
             }
         }
     }

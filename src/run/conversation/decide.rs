@@ -227,7 +227,10 @@ fn repeats_call(stored: &Branch, stays: usize, message: &Message) -> bool {
     let repeats =
         assistant.tool_calls().iter().any(|call| stored.messages().call_position(&call.id).is_some_and(is_kept));
     if repeats {
-        tracing::warn!(message = ?message.id(), "left out a new message of the client that repeats a stored tool call");
+        tracing::warn!(
+            message_id = message.id().as_str(),
+            "left out a new message of the client that repeats a stored tool call"
+        );
     }
     repeats
 }

@@ -49,7 +49,11 @@ pub(super) fn lifecycle_ending(event: Event) -> Option<RunEnding> {
     match event {
         Event::RunFinished(finished) => Some(RunEnding::Finished(*finished)),
         Event::RunError(error) => {
-            tracing::error!(code = error.code.as_deref(), message = ?error.message, "the agent reported a failure");
+            tracing::error!(
+                code = error.code.as_deref(),
+                reason = error.message.as_str(),
+                "the agent reported a failure"
+            );
             Some(RunEnding::Failed(error))
         }
         _ => {

@@ -33,19 +33,17 @@ pub(crate) fn report_end(
     let TokenUsage { input_tokens, output_tokens, .. } = all;
     let calls = cx.model_calls().clone();
     let model = (!calls.models.is_empty()).then(|| calls.models.join(", "));
-    // Quoted, because an agent can choose the code.
     let shown_code = code.map(|code| shortened(code, MAX_CODE_CHARS));
     tracing::info!(
         outcome,
-        code = shown_code.as_ref().map(tracing::field::debug),
+        code = shown_code.as_deref(),
         events,
         millis = in_millis(duration),
         first_token_millis = first_token.map(in_millis),
         model,
         input_tokens,
         output_tokens,
-        // In decimals: a float is written as 5.5e-5.
-        cost = calls.cost.map(|cost| tracing::field::display(format!("{cost:.6}"))),
+        cost = calls.cost,
         "run ended"
     );
     let outcome = if outcome == "time limit" { "cancelled" } else { outcome };

@@ -73,7 +73,7 @@ impl LogReplay {
             let after = replay.lines;
             let page = store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES)).await;
             if let Err(StoreError::Failed(error)) = &page {
-                tracing::error!(thread = ?key.id, run = ?run.id, after, %error, "the log of a lost run cannot be read from here");
+                tracing::error!(thread = key.id.as_str(), run = run.id.as_str(), after, %error, "the log of a lost run cannot be read from here");
                 replay.is_damaged = true;
                 return Ok(replay);
             }

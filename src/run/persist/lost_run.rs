@@ -62,7 +62,7 @@ impl ThreadRuns {
         let failure = RunFailure { code: Some(code), message: MESSAGE.to_owned() };
         let end = RunEnd { failure: Some(&failure), interrupts: &interrupts, ..RunEnd::new(RunStatus::Failed, head) };
         self.store.call("finish", |store| store.finish(lease, &end)).await?;
-        tracing::error!(thread = ?key.id, ?run, %problem, "ended a lost run that cannot be read");
+        tracing::error!(thread = key.id.as_str(), run = run.as_str(), %problem, "ended a lost run that cannot be read");
         self.publish(key, ThreadChange::Ended);
         Ok(())
     }
@@ -75,7 +75,7 @@ impl ThreadRuns {
         thread: LoadedThread,
         replay: LogReplay,
     ) -> Result<(), StoreError> {
-        tracing::warn!(thread = ?key.id, run = ?run.id, "closing a run whose server was lost");
+        tracing::warn!(thread = key.id.as_str(), run = run.id.as_str(), "closing a run whose server was lost");
         let (logged, changes) = (replay.lines, replay.seen.into_changes());
         let terminal = RunError::new(RunErrorCode::ServerLost, MESSAGE).into();
         let result = RunResult::new(lease, thread, changes, Some(&terminal), 0, false);

@@ -40,6 +40,21 @@ async fn open_postgres(_url: &str) -> Result<Arc<dyn Store>, OpenError> {
 /// The server and the database of a URL.
 fn without_credentials(url: &str) -> String {
     let parsed = reqwest::Url::parse(url).ok();
-    let named = parsed.and_then(|url| Some(format!("postgres://{}{}", url.host_str()?, url.path())));
+    let port = |url: &reqwest::Url| url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let named = parsed.and_then(|url| Some(format!("postgres://{}{}{}", url.host_str()?, port(&url), url.path())));
     named.unwrap_or_else(|| "postgres".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_server_and_database_are_named_without_credentials() {
+        for (url, named) in [
+            ("postgres://ann:secret@db.local:5433/threads", "postgres://db.local:5433/threads"),
+            ("postgres://ann@db.local/threads?sslmode=require", "postgres://db.local/threads"),
+            ("postgres:///threads", "postgres"),
+        ] {
+            assert_eq!(super::without_credentials(url), named);
+        }
+    }
 }

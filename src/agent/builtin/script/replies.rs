@@ -58,7 +58,10 @@ pub(super) fn replies(input: &RunAgentInput, questions: &Questions) -> Vec<Reply
         };
         let question = name.and_then(|name| Some((name, *questions.get(name)?)));
         let Some((name, kind)) = question.filter(|(_, kind)| kind.is_call() == call.is_some()) else {
-            tracing::warn!(interrupt = ?entry.interrupt_id, "ignored the reply to an interrupt that the script never raises");
+            tracing::warn!(
+                interrupt = entry.interrupt_id.as_str(),
+                "ignored the reply to an interrupt that the script never raises"
+            );
             continue;
         };
         let decision = match contradictory.contains(&entry.interrupt_id) {

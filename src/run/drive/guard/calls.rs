@@ -61,7 +61,10 @@ impl Guard {
         let Some(parent) = event.parent_message_id.as_ref().filter(|id| !id.is_empty()) else { return (None, None) };
         match self.known(parent) {
             Some(known) if known.role != Role::Assistant => {
-                tracing::debug!(?parent, "ignored the parent message of a tool call: it is not an assistant message");
+                tracing::debug!(
+                    parent = parent.as_str(),
+                    "ignored the parent message of a tool call: it is not an assistant message"
+                );
                 (None, None)
             }
             known => (Some(parent.clone()), known),

@@ -51,7 +51,10 @@ impl Guard {
         match self.known(id).filter(|known| known.role == Role::Activity) {
             Some(known) => check_owner(kind, ACTIVITY, id, &known.owner, &event.subagent_run_id).map(|()| true),
             None => {
-                tracing::warn!(activity = ?id, "skipped an activity delta: no snapshot has created the activity");
+                tracing::warn!(
+                    activity = id.as_str(),
+                    "skipped an activity delta: no snapshot has created the activity"
+                );
                 Ok(false)
             }
         }

@@ -29,7 +29,7 @@ impl Guard {
 
     pub(crate) fn end_subagent(&mut self, id: &SubagentRunId, out: &mut impl EventSink) -> bool {
         if self.subagents.get(id) != Some(&true) {
-            tracing::debug!(subagent = ?id, "skipped the end of a subagent that is not active");
+            tracing::debug!(subagent = id.as_str(), "skipped the end of a subagent that is not active");
             return false;
         }
         self.close_items(Some(&Some(id.clone())), out);

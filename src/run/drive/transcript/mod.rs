@@ -196,7 +196,10 @@ impl Transcript {
                 value_type.clone_from(&event.encrypted_value_type);
             }
             None => {
-                tracing::warn!(entity = ?event.entity_id, "skipped an encrypted value of an unknown message or call")
+                tracing::warn!(
+                    entity = event.entity_id.as_str(),
+                    "skipped an encrypted value of an unknown message or call"
+                )
             }
         }
     }
