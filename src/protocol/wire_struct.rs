@@ -1,10 +1,10 @@
 //! The macro that defines a struct of the protocol, its constructor, and its decoder.
 
-/// Defines a struct from its required members, `lenient` ones, which `new` takes, too, but which others leave out, `open` ones, which are any JSON and absent if `null`, `optional` ones,
-/// which are left out of JSON when absent, and `defaulted` ones with attributes of their own. `new` takes the required
-/// members. A struct with its `own_new` writes that from `bare`, which is private; one that is `without_new` has no
-/// constructor. A struct of the input is `decoded`: [`decode`](crate::protocol::decode) reads these members, and no list
-/// names them again.
+/// Defines a struct from its required members, `lenient` ones, which are required in what is sent and have a default in what
+/// comes, `open` ones, which are any JSON and absent if `null`, `optional` ones, which are left out of JSON when absent, and
+/// `defaulted` ones with attributes of their own. `new` takes the required and the lenient members. A struct with
+/// its `own_new` writes that from `bare`, which is private; one that is `without_new` has no constructor. A struct of the
+/// input is `decoded`: [`decode`](crate::protocol::decode) reads these members, and no list names them again.
 macro_rules! wire_struct {
     (@define [$($constructor:tt)*] $decoder:tt $(#[$meta:meta])* $name:ident {
         $($(#[$required_meta:meta])* $required:ident: $required_type:ty,)*

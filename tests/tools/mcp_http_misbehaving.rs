@@ -181,13 +181,20 @@ async fn a_refused_call_is_told_from_one_of_unknown_outcome() {
     let cases = [
         (StatusCode::FORBIDDEN, "you may not", "refuses the call: HTTP 403 Forbidden: you may not"),
         (StatusCode::UNPROCESSABLE_ENTITY, "", "refuses the call: HTTP 422"),
+        (
+            StatusCode::BAD_REQUEST,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no"}}"#,
+            "the call: no",
+        ),
         (StatusCode::TOO_MANY_REQUESTS, "", "it was not carried out"),
         (StatusCode::BAD_GATEWAY, "", "it is unknown if the call was carried out"),
     ];
     for (status, answer, expected) in cases {
-        let (_fake, url) = Fake::start(Forgets::NotFound, status, answer).await;
+        let (fake, url) = Fake::start(Forgets::NotFound, status, answer).await;
         let mcp = connect(&format!("{url}/mcp/")).await;
         let message = error_message(mcp.call("act", json!({})).await);
         assert!(message.contains(expected), "{status}: {message}");
+        // It is not made again in a new session, which would end the calls of other callers.
+        assert_eq!(fake.calls(), 1, "{status}");
     }
 }

@@ -99,16 +99,18 @@ impl StreamableHttpClient for McpHttpClient {
         _: Option<String>,
         mut headers: CustomHeaders,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        headers.extend(of_message(&message));
+        let of_caller = of_message(&message);
+        // With headers of the caller, 401 may be about the caller, and a new session would end the calls of all others.
+        let is_of_trace = |name: &HeaderName| ["traceparent", "tracestate"].contains(&name.as_str());
+        let is_of_session = session_id.is_some() && of_caller.iter().all(|(name, _)| is_of_trace(name));
+        headers.extend(of_caller);
         let send = |token| {
             let request = self.request(Method::POST, &uri, [(SESSION_ID, session_id.as_deref())], token, &headers);
             response_to_message(request, &message, session_id.is_some())
         };
         match self.with_token(send).await {
             // Some servers refuse so what comes in a session that they have forgotten.
-            Err(StreamableHttpError::AuthRequired(_)) if session_id.is_some() => {
-                Err(StreamableHttpError::SessionExpired)
-            }
+            Err(StreamableHttpError::AuthRequired(_)) if is_of_session => Err(StreamableHttpError::SessionExpired),
             result => result,
         }
     }
@@ -224,7 +226,7 @@ async fn response_to_message(
     let session_id = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
     if !status.is_success() {
         let refused = refusal(response).await?;
-        if has_session && status == StatusCode::BAD_REQUEST && answers_nothing(&refused) {
+        if has_session && status == StatusCode::BAD_REQUEST && is_about_session(&refused) {
             return Err(StreamableHttpError::SessionExpired);
         }
         return Ok(StreamableHttpPostResponse::Json(addressed(refused, message), session_id));
@@ -246,9 +248,12 @@ async fn response_to_message(
     }
 }
 
-/// An error that names no request. With 400 it is the SDKs' answer to a message of a session that they do not know.
-fn answers_nothing(message: &ServerJsonRpcMessage) -> bool {
-    matches!(message, JsonRpcMessage::Error(error) if error.id.is_none())
+/// Returns whether an error is the SDKs' answer to a message of a session that they do not know, such as *No valid session ID
+/// provided* or *Server not initialized*. Any other 400 refuses one call, and must not end those of other callers.
+fn is_about_session(message: &ServerJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Error(error) = message else { return false };
+    let text = error.error.message.to_lowercase();
+    error.id.is_none() && ["session", "initializ"].iter().any(|word| text.contains(word))
 }
 
 /// Returns an error that names no request as the answer to the one that it came for, which would wait for an answer otherwise.
