@@ -178,14 +178,6 @@ pub(in crate::llm) fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Ite
     (texts, rest)
 }
 
-/// Asks for an answer that fits a schema, where the provider takes no schema.
-pub(in crate::llm) fn schema_in_words(schema: &JsonObject) -> String {
-    let schema = Value::Object(schema.clone());
-    format!(
-        "Answer with one JSON object alone, without Markdown or other text. It has to fit this JSON Schema:\n{schema}"
-    )
-}
-
 /// Asks for the calls that a choice forces, where the provider cannot force them. `None` if the choice forces none.
 pub(in crate::llm) fn forced_call_in_words(choice: &ToolChoice) -> Option<String> {
     match choice {

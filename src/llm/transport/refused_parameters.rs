@@ -1,13 +1,16 @@
 //! What is left out of a request after a refusal that names it: parameters that the server does not take, and thinking that
-//! it did not sign.
+//! it did not sign. A schema of the answer that is left out is told in words.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::base::repairs::{Partner, Repair, repaired};
+use crate::{
+    base::repairs::{Partner, Repair, repaired},
+    protocol::JsonObject,
+};
 
 /// A parameter that changes how a model answers, but not what it is asked.
 struct Parameter {
@@ -49,9 +52,18 @@ const PARAMETERS: &[Parameter] = &[
     plain("presencePenalty"),
     plain("mediaResolution"),
     plain("serviceTier"),
+    // Claude in clouds: https://github.com/anthropics/claude-code-action/issues/1005,
+    // https://github.com/BerriAI/litellm/issues/15880, and whole: https://github.com/BerriAI/litellm/issues/21407
+    plain("effort"),
+    plain("output_config"),
+    plain("cache_control"),
+    // Tools of Claude and of chat completions: https://github.com/vllm-project/vllm/issues/27447
+    plain("strict"),
 ];
-/// The object in which Gemini's requests have most of them.
-const GROUP: &str = "generationConfig";
+/// The objects in which requests have some of them.
+const GROUPS: &[&str] = &["generationConfig", "output_config"];
+/// The lists in whose members they have others.
+const LISTS: &[&str] = &["tools", "system", "messages"];
 /// What refusals of a parameter say, in lower case. Those of a value, such as `must be at most 2`, do not.
 const REFUSALS: &[&str] = &[
     "unsupported",
@@ -103,7 +115,7 @@ impl RefusedParameters {
         if !REFUSALS.iter().any(|words| said.contains(words)) {
             return None;
         }
-        let parameter = named(refusal, &json)?;
+        let parameter = named(refusal, &mut json)?;
         tracing::warn!(
             parameter = parameter.name,
             replaced_by = parameter.other_name,
@@ -127,20 +139,57 @@ impl RefusedParameters {
 }
 
 impl Parameter {
-    fn is_in(&self, json: &Value) -> bool {
-        json.get(self.name).or_else(|| json.get(GROUP)?.get(self.name)).is_some()
+    fn is_in(&self, json: &mut Value) -> bool {
+        let mut is_in = false;
+        for_each_object(json, &mut |object| is_in |= object.contains_key(self.name));
+        is_in
     }
 
     fn remove(&self, json: &mut Value) {
-        let is_in_group = json.get(self.name).is_none();
-        let members = if is_in_group { json.get_mut(GROUP) } else { Some(json) };
-        if let Some(Value::Object(members)) = members {
-            let removed = members.shift_remove(self.name);
-            if let (Some(value), Some(other_name)) = (removed, self.other_name) {
-                members.insert(other_name.to_owned(), value);
+        let mut removed = None;
+        for_each_object(json, &mut |object| {
+            if let Some(value) = object.shift_remove(self.name) {
+                if let Some(other_name) = self.other_name {
+                    object.insert(other_name.to_owned(), value.clone());
+                }
+                removed = Some(value);
+            }
+        });
+        if let Some(schema) = removed.as_ref().and_then(|removed| removed.pointer("/format/schema")?.as_object()) {
+            let block = json!({"type": "text", "text": schema_in_words(schema)});
+            match json.get_mut("system") {
+                Some(Value::Array(system)) => system.push(block),
+                _ => json["system"] = json!([block]),
             }
         }
     }
+}
+/// Visits the objects of a request that may have parameters.
+fn for_each_object(json: &mut Value, visit: &mut impl FnMut(&mut JsonObject)) {
+    let Value::Object(request) = json else { return };
+    visit(request);
+    for (name, value) in request.iter_mut() {
+        match value {
+            Value::Object(group) if GROUPS.contains(&name.as_str()) => visit(group),
+            Value::Array(members) if LISTS.contains(&name.as_str()) => {
+                for member in members.iter_mut().filter_map(Value::as_object_mut) {
+                    visit(member);
+                    member.get_mut("function").and_then(Value::as_object_mut).into_iter().for_each(&mut *visit);
+                    let blocks = member.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten();
+                    blocks.filter_map(Value::as_object_mut).for_each(&mut *visit);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Asks for an answer that fits a schema, where the provider takes no schema.
+pub(in crate::llm) fn schema_in_words(schema: &JsonObject) -> String {
+    let schema = Value::Object(schema.clone());
+    format!(
+        "Answer with one JSON object alone, without Markdown or other text. It has to fit this JSON Schema:\n{schema}"
+    )
 }
 
 /// Returns the name of the model that a request asks; empty if it is in the URL.
@@ -148,21 +197,27 @@ fn model(json: &Value) -> &str {
     json.get("model").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the parameter of the request that a refusal names first. The member `param`, if it is set, is the only name.
-fn named(refusal: &str, json: &Value) -> Option<&'static Parameter> {
+/// Returns the parameter of the request that a refusal names first, and in a path such as `output_config.effort` the last one.
+/// The member `param`, if it is set, is the only name.
+fn named(refusal: &str, json: &mut Value) -> Option<&'static Parameter> {
     let parsed: Option<Value> = serde_json::from_str(refusal).ok();
     let param = parsed.as_ref().and_then(|parsed| parsed.get("error").unwrap_or(parsed).get("param")?.as_str());
     let text = param.filter(|param| !param.is_empty()).unwrap_or(refusal);
-    let sent = PARAMETERS.iter().filter(|parameter| parameter.is_in(json));
-    let places = sent.filter_map(|parameter| Some((place(text, parameter.name)?, parameter)));
-    places.min_by_key(|(place, _)| *place).map(|(_, parameter)| parameter)
+    let sent = PARAMETERS.iter().filter(|parameter| place(text, parameter.name).is_some());
+    let places: Vec<_> = sent.filter(|sent| sent.is_in(json)).map(|sent| (place(text, sent.name), sent)).collect();
+    let first = places.iter().filter_map(|(place, _)| *place).min()?;
+    let path = text[first..].find(|c| !is_letter(c) && c != '.').map_or(text.len(), |length| first + length);
+    places.into_iter().filter(|(place, _)| *place < Some(path)).max_by_key(|(place, _)| *place).map(|(_, named)| named)
 }
 
 /// Returns where a text has a name as a whole word.
 fn place(text: &str, name: &str) -> Option<usize> {
-    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut places = text.match_indices(name).map(|(at, _)| at);
     places.find(|at| !text[..*at].ends_with(is_letter) && !text[at + name.len()..].starts_with(is_letter))
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Signatures are valid at the server that made them, and for the model: <https://github.com/can1357/oh-my-pi/issues/6379>,
@@ -239,6 +294,38 @@ mod tests {
         let config = Bytes::from(r#"{"generationConfig":{"topK":1,"seed":2}}"#);
         let again = refused.after("Unknown name \"topK\" at 'generation_config': Cannot find field.", &config).unwrap();
         assert_eq!(again, r#"{"generationConfig":{"seed":2}}"#);
+    }
+
+    #[test]
+    fn parameters_within_a_request_are_left_out_and_a_schema_is_told_in_words() {
+        let schema = json!({"type": "object", "properties": {"strict": {"type": "string"}}});
+        let sent = json!({
+            "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": schema}},
+            "tools": [{"name": "a", "input_schema": schema, "strict": true, "cache_control": {"type": "ephemeral"}}],
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}],
+        });
+        let refused = RefusedParameters::default();
+        let mut body = Bytes::from(sent.to_string());
+        for refusal in [
+            "output_config.effort: Extra inputs are not permitted",
+            "tools.0.custom.cache_control.ephemeral.ttl: Extra inputs are not permitted",
+            "tools.0.custom.strict: Extra inputs are not permitted",
+            r#"{"error":{"type":"invalid_request_error","message":"output_config: Extra inputs are not permitted"}}"#,
+        ] {
+            body = refused.after(refusal, &body).unwrap();
+            assert_eq!(
+                refused.after(refusal, &body).map(|_| ()),
+                refusal.contains(".effort").then_some(()),
+                "{refusal}"
+            );
+        }
+        let expected = json!({
+            "tools": [{"name": "a", "input_schema": schema}],
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+            "system": [{"type": "text", "text": schema_in_words(schema.as_object().unwrap())}],
+        });
+        assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), expected);
+        assert_eq!(refused.without_known(Bytes::from(sent.to_string())), body);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use crate::{
     llm::{
         Block, ModelOptions, ModelRequest, ToolChoice, Turn,
         known_models::{ClaudeRules, MessagesServer},
-        providers::wire::{SetMember as _, calls, forced_call_in_words, leading_instructions, schema, schema_in_words},
-        transport::ProviderRequest,
+        providers::wire::{SetMember as _, calls, forced_call_in_words, leading_instructions, schema},
+        transport::{ProviderRequest, schema_in_words},
     },
     protocol::JsonObject,
 };

@@ -18,9 +18,9 @@ use crate::{
         providers::attachments::Attachments,
         providers::wire::{
             FIRST_USER_TEXT, LAST_USER_TEXT, SetMember as _, arguments, leading_instructions, marked_instructions,
-            schema, schema_in_words,
+            schema,
         },
-        transport::ProviderRequest,
+        transport::{ProviderRequest, schema_in_words},
     },
     protocol::JsonObject,
     tools::ToolSpec,
