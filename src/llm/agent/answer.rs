@@ -210,21 +210,23 @@ impl<'r> AnswerBuilder<'r> {
                 (message.encrypted_value, message.encrypted_value_type) = members(end_artefact);
             }
             Some(AnswerBlock::Reasoning { events, message, is_open, redacted }) => {
-                let Some(end_artefact) = end_artefact else {
-                    if *is_open {
-                        out.extend(events.end());
-                    }
+                if end_artefact.is_none() && !*is_open {
                     return;
-                };
+                }
                 if !std::mem::replace(is_open, true) {
                     out.extend(events.start());
                 }
+                // Also without an artefact: no other vendor's model gets the text.
                 message.metadata = Some(artefact_metadata(provider, *redacted));
                 let [mut message_end, span_end] = events.end();
                 message_end.base_mut().set_metadata(message.metadata.clone());
-                let encrypted = encrypted_value(EncryptedValueSubtype::Message, &message.id, &end_artefact);
-                out.extend([message_end, encrypted, span_end]);
-                (message.encrypted_value, message.encrypted_value_type) = members(Some(end_artefact));
+                let encrypted = end_artefact
+                    .as_ref()
+                    .map(|artefact| encrypted_value(EncryptedValueSubtype::Message, &message.id, artefact));
+                out.push(message_end);
+                out.extend(encrypted);
+                out.push(span_end);
+                (message.encrypted_value, message.encrypted_value_type) = members(end_artefact);
             }
             Some(AnswerBlock::Call { events, call, .. }) => {
                 out.push(events.end());

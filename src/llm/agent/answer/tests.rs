@@ -50,3 +50,24 @@ fn citations_are_in_the_metadata_of_their_message() {
     let played = play(LlmAgent::new(Scripted::new([cited])), ask("?"));
     assert_eq!(serde_json::to_value(&played.messages[1]).unwrap()["metadata"], expected);
 }
+
+#[test]
+fn reasoning_keeps_the_name_of_its_vendor_also_without_an_artefact() {
+    let thought = [
+        ModelEvent::Start { index: 0, block: BlockStart::Reasoning { redacted: false } },
+        ModelEvent::Delta { index: 0, text: "hm".to_owned() },
+        ModelEvent::End { index: 0, artefact: None },
+        ModelEvent::Stop(StopReason::Done),
+    ];
+    let mut earlier = EarlierAnswers::new(RunContext::new("t", "r", "a"), HashSet::new());
+    let mut builder = AnswerBuilder::new("deepseek", &mut earlier);
+    let mut events = Vec::new();
+    for event in thought {
+        builder.apply(event, &mut events);
+    }
+    let expected = json!({"agui-server.provider": "deepseek"});
+    let told: Vec<_> = events.iter().filter_map(|event| event.base().metadata()).collect();
+    assert_eq!(serde_json::to_value(told).unwrap(), json!([expected]));
+    let answer = builder.finish().unwrap();
+    assert_eq!(serde_json::to_value(&answer.messages[0]).unwrap()["metadata"], expected);
+}

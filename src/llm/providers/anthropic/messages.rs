@@ -180,7 +180,8 @@ pub(super) fn vendor(server: &MessagesServer) -> &str {
 /// Returns the thinking block that the API sent. It refuses reasoning without a signature of its own, unless the server has
 /// none.
 pub(super) fn thinking_block(block: &ModelReasoning, server: &MessagesServer) -> Option<Value> {
-    if server.unsigned_thinking && block.artefact.is_none() && block.provider.is_none() && !block.text.is_empty() {
+    let is_own = block.provider.as_deref().is_none_or(|provider| provider == vendor(server));
+    if server.unsigned_thinking && is_own && block.artefact.is_none() && !block.text.is_empty() {
         return Some(json!({"type": "thinking", "thinking": block.text}));
     }
     let artefact = own_artefact(block, server).filter(|artefact| server_blocks::from_artefact(artefact).is_none())?;

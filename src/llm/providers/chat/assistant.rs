@@ -4,12 +4,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 
-use super::user_parts::text_part;
+use super::{user_parts::text_part, vendor};
 use crate::{
     llm::{
         Block, ModelReasoning,
         known_models::{Profile, ReasoningMember, RequiredReasoning, ThinkingMember},
-        providers::wire,
+        providers::wire::{self, OPENAI},
     },
     protocol::{ToolCall, ToolCallId},
 };
@@ -20,9 +20,7 @@ pub(super) fn assistant(blocks: &[Block], profile: &Profile, is_thinking_off: bo
         match block {
             Block::Text(more) => text.push_str(more),
             Block::Call(made) => calls.push(call(made, profile)),
-            Block::Reasoning(block) if block.provider.as_deref().is_none_or(|name| name == wire::OPENAI) => {
-                reasoning.push(block);
-            }
+            Block::Reasoning(block) if is_own(block, profile) => reasoning.push(block),
             Block::Reasoning(_) => {}
         }
     }
@@ -34,6 +32,12 @@ pub(super) fn assistant(blocks: &[Block], profile: &Profile, is_thinking_off: bo
         message.insert("tool_calls".to_owned(), calls.into());
     }
     message.into()
+}
+
+/// Reasoning whose vendor is not known, or that has only the name of the API in the type of its artefact, is sent: a client may
+/// have dropped the metadata.
+fn is_own(block: &ModelReasoning, profile: &Profile) -> bool {
+    block.provider.as_deref().is_none_or(|name| name == vendor(profile) || name == OPENAI)
 }
 
 /// Text of reasoning is returned with calls only: without them, servers leave it out themselves.

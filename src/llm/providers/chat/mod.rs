@@ -12,3 +12,12 @@ mod thinking;
 mod user_parts;
 pub(super) mod warnings;
 mod written_calls;
+
+use super::wire::OPENAI;
+use crate::llm::known_models::Profile;
+
+/// Returns the name of the provider, which marks the reasoning of its models. Of servers that no profile is about, only the
+/// API is known.
+pub(super) fn vendor(profile: &Profile) -> &str {
+    if profile.name == "compatible" { OPENAI } else { &profile.name }
+}

@@ -118,7 +118,10 @@ impl OpenAi {
 
 impl Model for OpenAi {
     fn provider(&self) -> &str {
-        OPENAI
+        match self.api {
+            OpenAiApi::Chat => chat::vendor(&self.profile),
+            OpenAiApi::Responses => OPENAI,
+        }
     }
 
     fn name(&self) -> &str {

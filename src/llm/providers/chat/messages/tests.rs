@@ -126,7 +126,10 @@ fn reasoning_returns_in_the_servers_own_member() {
         assert_eq!(sent(profile, [thought(None, None), call()])[member], "hm", "{profile}");
         assert_eq!(sent(profile, [thought(None, Some("openai")), call()])[member], "hm", "{profile}");
         assert_eq!(sent(profile, [thought(Some("x"), None), call()]).get(member), None, "{profile}");
-        assert_eq!(sent(profile, [thought(None, Some("anthropic")), call()]).get(member), None, "{profile}");
+        assert_eq!(sent(profile, [thought(None, Some(profile)), call()])[member], "hm", "{profile}");
+        for other in ["anthropic", "deepseek"] {
+            assert_eq!(sent(profile, [thought(None, Some(other)), call()]).get(member), None, "{profile}, of {other}");
+        }
         assert_eq!(sent(profile, [thought(None, None), text()]).get(member), None, "{profile}");
     }
     assert_eq!(sent("compatible", [thought(None, None), call()]).as_object().unwrap().len(), 3);

@@ -12,6 +12,8 @@ fn thinking_returns_to_the_server_that_made_it() {
     };
     let blocks = vec![
         thought("unsigned", None, None),
+        thought("unsigned kimi", None, Some("kimi")),
+        thought("unsigned deepseek", None, Some("deepseek")),
         thought("ours", Some("c2ln"), Some("anthropic")),
         thought("kimi", Some("c2ln"), Some("kimi")),
         thought("unknown", Some("c2ln"), None),
@@ -27,7 +29,7 @@ fn thinking_returns_to_the_server_that_made_it() {
         let thoughts = blocks.iter().filter_map(|block| block["thinking"].as_str().map(str::to_owned));
         thoughts.collect::<Vec<_>>()
     };
-    assert_eq!(sent("https://api.kimi.com/coding/v1/messages"), ["unsigned", "kimi", "unknown"]);
+    assert_eq!(sent("https://api.kimi.com/coding/v1/messages"), ["unsigned", "unsigned kimi", "kimi", "unknown"]);
     assert_eq!(sent("https://api.minimax.io/anthropic/v1/messages"), ["unknown"]);
     assert_eq!(sent("https://api.anthropic.com/v1/messages"), ["ours", "unknown"]);
 }
