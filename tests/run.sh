@@ -160,9 +160,9 @@ can_isolate() { bwrap --unshare-net --unshare-pid --ro-bind / / --proc /proc tru
 programs=()
 [ -n "$all" ] || programs=(--lib --test rooms --test architecture)
 
-# The example is a server of the npm clients. All programs together have it already.
+# The examples are a server of the npm clients, and the rules of their models. All programs together have it already.
 build() {
-    cargo test --locked --no-run "${programs[@]}" && { [ -n "$all" ] || cargo build --locked --example dojo; }
+    cargo test --locked --no-run "${programs[@]}" && { [ -n "$all" ] || cargo build --locked --example dojo --example strict_providers; }
 }
 
 rust_tests() {

@@ -1,7 +1,9 @@
-// A model that a test plays: an endpoint of OpenAI's chat completions.
+// A model that a test plays: an endpoint of OpenAI's chat completions that refuses what the real ones refuse.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
+
+import { refused } from "../js/strict-providers.mjs";
 
 const chunk = (delta, finish_reason = null) => {
   const choices = [{ index: 0, delta, finish_reason }];
@@ -17,7 +19,9 @@ export async function startModel(answer, onPiece = () => undefined) {
   const server = createServer(async (request, response) => {
     const chunks = [];
     for await (const chunk of request) chunks.push(chunk);
-    const { messages } = JSON.parse(Buffer.concat(chunks).toString());
+    const body = JSON.parse(Buffer.concat(chunks).toString());
+    if (await refused(request, response, body, "plain")) return;
+    const { messages } = body;
     const { tool, text, usage, arguments: args } = answer(messages);
     response.writeHead(200, { "content-type": "text/event-stream" });
     const send = (...delta) => response.write(chunk(...delta));

@@ -8,6 +8,8 @@ import { join } from "node:path";
 
 import { LLMock } from "@copilotkit/aimock";
 
+import { refused } from "./strict-providers.mjs";
+
 /** The provider's key. It may appear in requests to the provider only. */
 export const KEY = "sk-test-5f3a91c07be24d68";
 process.env.AGUI_TEST_MODEL_KEY = KEY;
@@ -17,44 +19,71 @@ const withVersion = (url) => `${url}/v1`;
 const BASES = { openai: withVersion, "openai-responses": withVersion, anthropic: (url) => url, gemini: (url) => url };
 const MODELS = { openai: "o3", "openai-responses": "o3", anthropic: "claude-sonnet-4-5", gemini: "gemini-3.8-flash" };
 
-/** Starts aimock. It responds only to requests that a test registered. */
-export async function startModel() {
-  const model = new LLMock({ port: 0, host: "127.0.0.1", logLevel: "silent", strict: true });
-  await model.start();
-  return model;
+async function read(request) {
+  const chunks = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
-/** A proxy before aimock that records the original requests: aimock's journal converts Anthropic's to OpenAI's form. */
-export async function startRecorder(model) {
-  const requests = [];
-  const server = createServer(async (request, response) => {
-    const chunks = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const body = Buffer.concat(chunks);
-    const record = { path: request.url, headers: request.headers, body: JSON.parse(body.toString()) };
-    requests.push(record);
-    record.ended = new Promise((done) => response.once("close", () => done(performance.now())));
-    const upstream = forward(model.url + request.url, { method: request.method, headers: request.headers }, (answer) => {
-      response.writeHead(answer.statusCode, answer.headers);
-      answer.pipe(response);
-    });
-    response.once("close", () => upstream.destroy());
-    upstream.on("error", () => response.destroy());
-    upstream.end(body);
-  });
+async function listen(handler) {
+  const server = createServer(handler);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const stop = () => new Promise((done) => (server.close(done), server.closeAllConnections()));
-  return { url: `http://127.0.0.1:${server.address().port}`, requests, stop };
+  return { url: `http://127.0.0.1:${server.address().port}`, stop };
+}
+
+/**
+ * aimock behind a proxy that refuses what the real providers refuse, and records the requests: aimock's journal converts
+ * Anthropic's to OpenAI's form.
+ */
+class Model extends LLMock {
+  /** The requests, the refused ones as well; `ended` resolves to the time when the response was over. */
+  received = [];
+
+  async start() {
+    await super.start();
+    this.proxy = await listen(async (request, response) => {
+      const body = await read(request);
+      const record = { path: request.url, headers: request.headers, body: JSON.parse(body.toString()) };
+      this.received.push(record);
+      record.ended = new Promise((done) => response.once("close", () => done(performance.now())));
+      if (await refused(request, response, record.body)) return;
+      const { method, headers } = request;
+      const upstream = forward(super.url + request.url, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode, answer.headers);
+        answer.pipe(response);
+      });
+      response.once("close", () => upstream.destroy());
+      upstream.on("error", () => response.destroy());
+      upstream.end(body);
+    });
+  }
+
+  get url() {
+    return this.proxy.url;
+  }
+
+  async stop() {
+    await this.proxy?.stop();
+    await super.stop();
+  }
+}
+
+/** Starts the model. It responds only to requests that a test registered. */
+export async function startModel() {
+  const model = new Model({ port: 0, host: "127.0.0.1", logLevel: "silent", strict: true });
+  await model.start();
+  return model;
 }
 
 /** A provider that responds "a1", "a2"… as chat completions and records the texts of each request. */
 export async function startCountingModel() {
   const asked = [];
-  const server = createServer(async (request, response) => {
-    const chunks = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const { messages } = JSON.parse(Buffer.concat(chunks).toString());
+  const server = await listen(async (request, response) => {
+    const body = JSON.parse((await read(request)).toString());
+    if (await refused(request, response, body, "plain")) return;
+    const { messages } = body;
     const text = ({ content }) => (Array.isArray(content) ? content.map((part) => part.text).join("") : content);
     asked.push(messages.filter(({ role }) => role !== "system" && role !== "developer").map(text));
     const event = (delta, finish_reason = null) =>
@@ -62,25 +91,19 @@ export async function startCountingModel() {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.end(event({ role: "assistant", content: `a${asked.length}` }) + event({}, "stop") + "data: [DONE]\n\n");
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const stop = () => new Promise((done) => (server.close(done), server.closeAllConnections()));
-  return { url: `http://127.0.0.1:${server.address().port}`, asked, stop };
+  return { ...server, asked };
 }
 
 /** A weather service that records its requests. */
 export async function startWeather() {
   const asked = [];
-  const server = createServer((request, response) => {
+  const server = await listen((request, response) => {
     asked.push(request.url);
     const city = new URL(request.url, "http://x").searchParams.get("city");
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify({ report: `Sunny in ${city}, 25 degrees` }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const stop = () => new Promise((done) => (server.close(done), server.closeAllConnections()));
-  return { url: `http://127.0.0.1:${server.address().port}`, asked, stop };
+  return { ...server, asked };
 }
 
 /** Writes a configuration file. `remove` deletes it. */

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 
-import { KEY, agentOn, configFile, startModel, startRecorder, startWeather, weatherTools } from "./models.mjs";
+import { KEY, agentOn, configFile, startCountingModel, startModel, startWeather, weatherTools } from "./models.mjs";
 import { Page, readThread, said, textOf, typesOf, useServer } from "./threads.mjs";
 
 const TOOLS = ["get_weather", "order_weather", "update_state", "agent:writer"];
@@ -25,17 +25,16 @@ const KEY_HEADERS = {
 
 for (const provider of ["openai", "openai-responses", "anthropic", "gemini"]) {
   describe(provider, () => {
-    let model, recorder, weather, file;
+    let model, weather, file;
     before(async () => {
       [model, weather] = await Promise.all([startModel(), startWeather()]);
-      recorder = await startRecorder(model);
-      const writer = agentOn(provider, recorder.url, { name: "writer", more: 'description = "Writes letters."' });
-      const assistant = agentOn(provider, recorder.url, { tools: TOOLS });
+      const writer = agentOn(provider, model.url, { name: "writer", more: 'description = "Writes letters."' });
+      const assistant = agentOn(provider, model.url, { tools: TOOLS });
       file = await configFile(`default_agent = "assistant"\n${assistant}${writer}${weatherTools(weather.url)}`);
     });
     const server = useServer(() => ({ config: file.config }));
     after(async () => {
-      await Promise.all([model?.stop(), recorder?.stop(), weather?.stop(), file?.remove()]);
+      await Promise.all([model?.stop(), weather?.stop(), file?.remove()]);
     });
 
     /** Registers the model's responses to a sentence that no other test sends, and to the tool results that follow. */
@@ -64,7 +63,7 @@ for (const provider of ["openai", "openai-responses", "anthropic", "gemini"]) {
       return [...new Set(types)].sort();
     };
     /** Returns the recorded requests to the provider, the newest last. */
-    const requests = (sentence) => recorder.requests.filter(({ body }) => JSON.stringify(body).includes(sentence));
+    const requests = (sentence) => model.received.filter(({ body }) => JSON.stringify(body).includes(sentence));
 
     test("a conversation", async () => {
       const hello = teach({ content: "Hello to you, too. 你好 👋" });
@@ -257,3 +256,17 @@ for (const provider of ["openai", "openai-responses", "anthropic", "gemini"]) {
     });
   });
 }
+
+test("the fake providers refuse what the real ones refuse", async (t) => {
+  const [model, counting] = await Promise.all([startModel(), startCountingModel()]);
+  t.after(() => Promise.all([model.stop(), counting.stop()]));
+  const ask = (url, body) =>
+    fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  const tools = [{ type: "function", function: { name: "a.b", parameters: { type: "object" } } }];
+  for (const { url } of [model, counting]) {
+    const response = await ask(`${url}/v1/chat/completions`, { messages: [{ role: "user", content: "hi" }], tools });
+    assert.equal(response.status, 400);
+    assert.match(await response.text(), /tools\[0\]\.function\.name/);
+  }
+  assert.equal((await ask(`${counting.url}/v1/other`, {})).status, 400);
+});
