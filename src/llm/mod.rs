@@ -19,7 +19,7 @@ pub(crate) use agent::SystemPrompt;
 pub use agent::{LlmAgent, UnknownOutcome};
 pub use call_trace::CallTrace;
 pub use context::{ContextOptions, ContextPolicy};
-pub use known_models::{KnownModels, ProfileOptions};
+pub use known_models::{KnownModels, MediaLimits, ProfileOptions};
 pub use model::{
     Artefact, Block, BlockStart, Model, ModelError, ModelEvent, ModelReasoning, ModelRequest, ModelStream,
     SkippedAttachment, StopReason, ToolResult, Turn,

@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{call_trace::CallTrace, options::ToolChoice};
+use super::{call_trace::CallTrace, known_models::MediaLimits, options::ToolChoice};
 use crate::{
     agent::AgentError,
     protocol::{ContentPart, JsonObject, MessageContent, TokenUsage, ToolCall, ToolCallId},
@@ -56,6 +56,11 @@ pub trait Model: Send + Sync + 'static {
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
+
+    /// Returns what the provider takes of the media of a request. Default: no limit is known.
+    fn media_limits(&self) -> MediaLimits {
+        MediaLimits::default()
+    }
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
@@ -73,6 +78,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn warnings(&self) -> Vec<String> {
         (**self).warnings()
+    }
+
+    fn media_limits(&self) -> MediaLimits {
+        (**self).media_limits()
     }
 }
 

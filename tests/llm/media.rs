@@ -1,6 +1,9 @@
 //! Media that providers refuse, at each of the four APIs: the run that brings one and every later run of its thread succeed.
 
+use std::io::Cursor;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use image::{ImageFormat, ImageReader, Rgb, RgbImage};
 use serde_json::{Value, json};
 
 use super::misbehaving::{APIS, code, next, play, text};
@@ -10,8 +13,13 @@ use crate::support::{
     strict,
 };
 
-/// The largest image, in bytes: Anthropic's. <https://docs.anthropic.com/en/docs/build-with-claude/vision>
-const MAX_IMAGE_BYTES: usize = 5 << 20;
+/// The largest image of Anthropic, in characters of base64: <https://github.com/lobehub/lobehub/pull/14711>. The others
+/// refuse here what is over 6 million.
+const MAX_IMAGE_CHARS: usize = 5 << 20;
+/// The longest side: <https://github.com/anthropics/claude-code/issues/4778>.
+const MAX_SIDE: u32 = 8000;
+/// "Too much media": <https://github.com/anthropics/claude-code/issues/3397>.
+const MAX_IMAGES: usize = 100;
 
 /// A PNG of one pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -19,18 +27,29 @@ const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+
 /// Refuses what the four APIs refuse of images, beside what they refuse of everything else: data that is not base64, is empty,
 /// is not of the declared type, or is cut, and images that are too large.
 fn refusal(request: &Recorded) -> Option<String> {
-    strict::refusal(request).or_else(|| images(&request.body).into_iter().find_map(|(kind, data)| fault(&kind, &data)))
+    let images = images(&request.body);
+    let is_anthropic = request.path.ends_with("/messages");
+    let too_many = is_anthropic && images.len() > MAX_IMAGES;
+    let too_many =
+        too_many.then(|| format!("Too much media: 0 document pages + {} images > {MAX_IMAGES}", images.len()));
+    let fault = || images.iter().find_map(|(kind, data)| fault(kind, data, is_anthropic));
+    strict::refusal(request).or(too_many).or_else(fault)
 }
 
-fn fault(kind: &str, data: &str) -> Option<String> {
+fn fault(kind: &str, data: &str, is_anthropic: bool) -> Option<String> {
     let Ok(bytes) = STANDARD.decode(data) else { return Some("image.source.base64: invalid base64 data".to_owned()) };
     let is_kind = match kind {
         "image/png" => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),
         "image/jpeg" => bytes.starts_with(b"\xff\xd8\xff"),
         _ => false,
     };
-    if bytes.len() > MAX_IMAGE_BYTES {
-        return Some(format!("image exceeds 5 MB maximum: {} bytes > {MAX_IMAGE_BYTES} bytes", bytes.len()));
+    let max_chars = if is_anthropic { MAX_IMAGE_CHARS } else { 6_000_000 };
+    if data.len() > max_chars {
+        return Some(format!("image exceeds 5 MB maximum: {} bytes > {max_chars} bytes", data.len()));
+    }
+    let size = ImageReader::new(Cursor::new(&bytes)).with_guessed_format().unwrap().into_dimensions();
+    if is_anthropic && size.is_ok_and(|(width, height)| width.max(height) > MAX_SIDE) {
+        return Some(format!("At least one of the image dimensions exceed max allowed size: {MAX_SIDE} pixels"));
     }
     if !is_kind {
         return Some(format!(
@@ -106,18 +125,65 @@ async fn an_image_is_sent_as_what_it_is_however_it_is_declared_and_written() {
 #[tokio::test]
 async fn an_image_that_a_provider_refuses_is_left_out_and_its_thread_goes_on() {
     let cut = &PNG[..64];
-    let large =
-        STANDARD.encode([b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; MAX_IMAGE_BYTES], b"IEND\xae\x42\x60\x82"].concat());
+    let large = STANDARD.encode([b"\x89PNG\r\n\x1a\n".as_slice(), &vec![0; 5 << 20], b"IEND\xae\x42\x60\x82"].concat());
     for api in APIS {
         for (kind, data) in
             [("image/png", cut), ("image/png", &large), ("image/png", "AAAAAAAA"), ("image/jpeg", "bm90IGFuIGltYWdl")]
         {
             let (reasons, requests) = look(api, kind, data).await;
             let [reason] = &reasons[..] else { panic!("{}: {reasons:?}", api.name) };
-            assert!(reason.starts_with("the provider refused it: "), "{}: {reason}", api.name);
-            assert_eq!(requests, [2, 1], "{}: asked again once, and not with the next message", api.name);
+            // A provider whose limit is known is not asked.
+            let is_known = data.len() > MAX_IMAGE_CHARS && api.name == "Anthropic";
+            let said = if is_known {
+                "the image is too large, and cannot be scaled down"
+            } else {
+                "the provider refused it: "
+            };
+            assert!(reason.starts_with(said), "{}: {reason}", api.name);
+            assert_eq!(requests, [if is_known { 1 } else { 2 }, 1], "{}: not with the next message", api.name);
         }
     }
+}
+
+fn png(image: RgbImage) -> String {
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, ImageFormat::Png).unwrap();
+    STANDARD.encode(bytes.into_inner())
+}
+
+#[tokio::test]
+async fn a_photo_is_scaled_to_what_the_provider_takes() {
+    let mut number = 1_u32;
+    let noise = RgbImage::from_fn(1200, 1150, |_, _| {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        Rgb([(number >> 8) as u8, (number >> 16) as u8, (number >> 24) as u8])
+    });
+    let (photo, wide) = (png(noise), png(RgbImage::new(9000, 3)));
+    assert!(photo.len() > MAX_IMAGE_CHARS);
+    for api in APIS {
+        for image in [&photo, &wide] {
+            assert_eq!(look(api, "image/jpeg", image).await, (Vec::new(), [1, 1]), "{}", api.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_oldest_images_leave_a_thread_that_has_too_many() {
+    let api = APIS.iter().find(|api| api.name == "Anthropic").unwrap();
+    let (server, provider): (Running, _) = api.serve_checked(refusal, |agent| agent).await;
+    let mut first = with_image("image/png", PNG);
+    let parts = first["messages"][0]["content"].as_array_mut().unwrap();
+    let image = parts[1].clone();
+    parts.extend(vec![image.clone(); 59]);
+    provider.answer(api.says("I see."));
+    assert_eq!(skipped(&play(&server, &first).await), [""; 0]);
+    let mut second = next(&first, "r2", "and these");
+    second["messages"][0]["content"] = vec![image; 60].into();
+    provider.answer(api.says("Them, too."));
+    let run = play(&server, &second).await;
+    assert_eq!((text(&run).as_str(), skipped(&run)), ("Them, too.", Vec::new()));
+    let asked = provider.requests();
+    assert_eq!((asked.len(), images(&asked[1].body).len()), (2, 95), "not one at a time, for the provider's cache");
 }
 
 #[tokio::test]

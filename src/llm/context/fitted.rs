@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     agent::RunContext,
-    llm::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream},
+    llm::{
+        MediaLimits,
+        model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream},
+    },
     protocol::{Event, Message},
 };
 
@@ -69,6 +72,10 @@ impl Model for FittedModel {
 
     fn warnings(&self) -> Vec<String> {
         self.model.warnings()
+    }
+
+    fn media_limits(&self) -> MediaLimits {
+        self.model.media_limits()
     }
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {

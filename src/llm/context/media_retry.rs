@@ -11,14 +11,19 @@ use async_stream::stream;
 use futures::StreamExt as _;
 use parking_lot::Mutex;
 
-use super::{beginning::Beginning, estimate::is_media, options::CONTEXT_TOO_LONG};
+use super::{
+    beginning::Beginning,
+    media_fit::{each_medium, fit},
+    options::CONTEXT_TOO_LONG,
+};
 use crate::{
     base::RunErrorCode,
     llm::{
+        known_models::MediaLimits,
         model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, SkippedAttachment, Turn},
         providers::wire::{media, skipped_attachment},
     },
-    protocol::{ContentPart, MessageContent, PartSource},
+    protocol::{ContentPart, PartSource},
 };
 
 /// The number of refused media that a model remembers.
@@ -64,8 +69,12 @@ impl Model for MediaRetryModel {
         self.model.warnings()
     }
 
+    fn media_limits(&self) -> MediaLimits {
+        self.model.media_limits()
+    }
+
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
-        let (model, refused) = (self.model.clone(), self.refused.clone());
+        let (model, refused, limits) = (self.model.clone(), self.refused.clone(), self.model.media_limits());
         let name = request.model.clone().unwrap_or_else(|| model.name().to_owned());
         take_media(&mut request.turns, |part| refused.contains(&name, part));
         if !has_media(&mut request.turns) {
@@ -74,7 +83,7 @@ impl Model for MediaRetryModel {
         let stream = stream! {
             let last_answer = request.turns.iter().rposition(|turn| matches!(turn, Turn::Assistant(_)));
             let first_new = last_answer.map_or(0, |last| last + 1);
-            let mut left_out: Vec<SkippedAttachment> = Vec::new();
+            let mut left_out: Vec<SkippedAttachment> = fit(&mut request.turns, first_new, &limits).await;
             // Left out last. Those before may have nothing to do with a refusal that they did not cause alone.
             let mut blamed: Vec<ContentPart> = Vec::new();
             loop {
@@ -169,22 +178,6 @@ fn take_media(turns: &mut [Turn], is_taken: impl Fn(&ContentPart) -> bool) -> Ve
         }
     });
     taken
-}
-
-fn each_medium(turns: &mut [Turn], mut visit: impl FnMut(&mut ContentPart)) {
-    for turn in turns {
-        let mut visit_all = |parts: &mut [ContentPart]| {
-            parts.iter_mut().filter(|part| is_media(part)).for_each(&mut visit);
-        };
-        match turn {
-            Turn::User(parts) => visit_all(parts),
-            Turn::ToolResults(results) => results.iter_mut().for_each(|result| match &mut result.content {
-                MessageContent::Parts(parts) => visit_all(parts),
-                MessageContent::Text(_) => {}
-            }),
-            Turn::Instructions(_) | Turn::Assistant(_) => {}
-        }
-    }
 }
 
 #[cfg(test)]

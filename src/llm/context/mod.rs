@@ -3,11 +3,13 @@
 //! [`FittedModel`] wraps a model. It estimates each request, and refuses or shortens one that is too
 //! long. With the policy `summarise`, the agent replaces old messages by a summary first (`summarise`), which becomes a
 //! message of the branch ([`history::summary`](super::history)); what then is still too long is left out.
-//! [`MediaRetryModel`] asks again without media that the provider refuses.
+//! [`MediaRetryModel`] keeps media within what the provider takes (`media_fit`), and asks again without those that it refuses.
 
 mod beginning;
 mod estimate;
 mod fitted;
+mod image_scale;
+mod media_fit;
 mod media_retry;
 mod options;
 mod summarise;

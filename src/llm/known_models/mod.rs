@@ -2,6 +2,7 @@
 //!
 //! The types of the data are in this folder. What follows from them for a request is decided by the providers.
 
+mod media_limits;
 mod messages_server;
 mod rule_table;
 mod server_profile;
@@ -17,11 +18,11 @@ use indexmap::IndexMap;
 use reqwest::Url;
 use serde::Deserialize;
 
-pub use self::server_profile::ProfileOptions;
 pub(in crate::llm) use self::server_profile::{
     Documents, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember, TokenLimit,
     ToolChoiceForm,
 };
+pub use self::{media_limits::MediaLimits, server_profile::ProfileOptions};
 pub(in crate::llm) use self::{
     messages_server::MessagesServer,
     server_profile::{Profile, RequiredReasoning, ThoughtBrackets, WrittenForm, WrittenSyntax},
@@ -79,6 +80,7 @@ struct KnownTables {
     thoughts: Vec<ThoughtBrackets>,
     written_calls: Vec<WrittenForm>,
     tools: ToolTables,
+    media: IndexMap<String, MediaLimits>,
 }
 
 /// The tokens that a model can read and write.
@@ -142,6 +144,11 @@ impl KnownModels {
 
     pub(in crate::llm) fn tool_limits(&self) -> &ProviderToolLimits {
         &self.0.tool_limits
+    }
+
+    /// Returns what a provider with this name takes.
+    pub(in crate::llm) fn media_limits(&self, provider: &str) -> MediaLimits {
+        self.0.tables.media.get(provider).copied().unwrap_or_default()
     }
 
     /// Returns the ways of the server with the Messages API at `url`.
@@ -226,6 +233,7 @@ impl KnownTables {
         self.written_calls.extend(user.written_calls);
         self.messages_servers.extend(user.messages_servers);
         self.tools.extend(user.tools);
+        self.media.extend(user.media);
         self
     }
 }

@@ -23,7 +23,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use self::{decoder::MessageDecoder, request::ClaudeRequestBody};
 use crate::llm::{
-    Connection, Model, ModelOptions, ModelRequest, ModelStream,
+    Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream,
     known_models::MessagesServer,
     providers::{api_host::ApiHost, portable_tools::PortableTools},
     transport::{SetupError, Transport, is_of_domain},
@@ -106,6 +106,10 @@ impl Model for Anthropic {
 
     fn name(&self) -> &str {
         &self.options.model
+    }
+
+    fn media_limits(&self) -> MediaLimits {
+        self.options.known_models.media_limits(self.provider())
     }
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName};
 
 use self::decoder::GeminiDecoder;
 use crate::llm::{
-    Connection, Model, ModelOptions, ModelRequest, ModelStream,
+    Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream,
     providers::{api_host::ApiHost, portable_tools::PortableTools, warning_list::WarningList, wire::GEMINI},
     transport::{SetupError, Transport},
 };
@@ -73,6 +73,10 @@ impl Model for Gemini {
 
     fn name(&self) -> &str {
         &self.options.model
+    }
+
+    fn media_limits(&self) -> MediaLimits {
+        self.options.known_models.media_limits(self.provider())
     }
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {

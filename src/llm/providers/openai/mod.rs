@@ -15,7 +15,7 @@ use super::{
     wire::OPENAI,
 };
 use crate::llm::{
-    Connection, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking, ToolChoice,
+    Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking, ToolChoice,
     known_models::Profile, transport::Transport,
 };
 
@@ -126,6 +126,10 @@ impl Model for OpenAi {
 
     fn name(&self) -> &str {
         &self.options.model
+    }
+
+    fn media_limits(&self) -> MediaLimits {
+        self.options.known_models.media_limits(self.provider())
     }
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {

@@ -1,0 +1,158 @@
+//! The media of a request within what its provider takes: images are scaled down, and the oldest media leave a request that has
+//! too many of them, before turns of text do.
+
+use std::collections::HashSet;
+
+use super::{estimate::is_media, image_scale};
+use crate::{
+    llm::{
+        known_models::MediaLimits,
+        model::{SkippedAttachment, Turn},
+        providers::wire::{media, skipped_attachment},
+    },
+    protocol::{ContentPart, MessageContent, PartSource},
+};
+
+/// What the request tells of one medium.
+struct Medium {
+    is_image: bool,
+    /// Earlier requests have told of the others.
+    is_new: bool,
+    /// 0 unless it is inline.
+    chars: usize,
+}
+
+/// Changes the turns, of which those from `first_new` on are new. Returns what the model does not get of these.
+pub(super) async fn fit(turns: &mut [Turn], first_new: usize, limits: &MediaLimits) -> Vec<SkippedAttachment> {
+    if *limits == MediaLimits::default() {
+        return Vec::new();
+    }
+    let mut skipped = Vec::new();
+    let all = of_turns(turns, first_new);
+    if let Some(most) = limits.media.filter(|most| all.len() > *most) {
+        // More than the excess, so that the next requests begin alike, which the provider's cache needs.
+        let step = (most / 4).max(1);
+        let too_many = (all.len() - most).div_ceil(step) * step;
+        let reason = format!("the model takes {most} attachments, and newer ones have their places");
+        leave_out(turns, &all, &(0..too_many).collect(), &reason, &mut skipped);
+    }
+    let all = of_turns(turns, first_new);
+    let images = all.iter().filter(|medium| medium.is_image).count();
+    let side = match limits.few_images {
+        Some(few) if images > few => limits.side_of_many.or(limits.image_side),
+        _ => limits.image_side,
+    };
+    for (at, reason) in scale(turns, side, limits.image_chars).await {
+        leave_out(turns, &all, &HashSet::from([at]), &reason, &mut skipped);
+    }
+    let all = of_turns(turns, first_new);
+    let (mut chars, max_chars) = (0, limits.media_chars.unwrap_or(usize::MAX));
+    let newest_first = all.iter().enumerate().rev();
+    let over: HashSet<usize> = newest_first
+        .filter_map(|(at, medium)| {
+            chars += medium.chars;
+            (chars > max_chars && medium.chars > 0).then_some(at)
+        })
+        .collect();
+    leave_out(turns, &all, &over, "the attachments are larger together than the model takes", &mut skipped);
+    skipped
+}
+
+fn of_turns(turns: &mut [Turn], first_new: usize) -> Vec<Medium> {
+    let mut all = Vec::new();
+    for (turn, content) in turns.chunks_mut(1).enumerate() {
+        each_medium(content, |part| {
+            let chars = inline(part).map_or(0, |(value, _)| value.len());
+            all.push(Medium { is_image: matches!(part, ContentPart::Image(_)), is_new: turn >= first_new, chars });
+        });
+    }
+    all
+}
+
+/// Puts notes in place of the media with these numbers.
+fn leave_out(
+    turns: &mut [Turn],
+    all: &[Medium],
+    numbers: &HashSet<usize>,
+    reason: &str,
+    skipped: &mut Vec<SkippedAttachment>,
+) {
+    let mut number = 0;
+    each_medium(turns, |part| {
+        if numbers.contains(&number)
+            && let Ok((kind, _)) = media(part)
+        {
+            let is_new = all.get(number).is_some_and(|medium| medium.is_new);
+            skipped.extend(skipped_attachment(part, reason).filter(|_| is_new));
+            let place = if is_new { "this message" } else { "an earlier message" };
+            *part = ContentPart::text(format!("(An attachment of {place}, {kind}, is left out: {reason}.)"));
+        }
+        number += 1;
+    });
+}
+
+/// Scales images down that have a longer side or more characters. Returns the number of each that cannot be, and why.
+async fn scale(turns: &mut [Turn], side: Option<u32>, chars: Option<usize>) -> Vec<(usize, String)> {
+    let (mut larger, mut number) = (Vec::new(), 0);
+    each_medium(turns, |part| {
+        if matches!(part, ContentPart::Image(_))
+            && let Some((value, _)) = inline(part)
+            && image_scale::is_larger(value, side, chars)
+        {
+            larger.push((number, std::mem::take(value)));
+        }
+        number += 1;
+    });
+    let mut failed = Vec::new();
+    for (number, value) in larger {
+        let scaled = image_scale::scaled(value, side, chars).await;
+        let mut current = 0;
+        each_medium(turns, |part| {
+            if current == number
+                && let Some((value, mime_type)) = inline(part)
+            {
+                match &scaled {
+                    Ok(image) => {
+                        value.clone_from(&image.base64);
+                        image.mime_type.clone_into(mime_type);
+                    }
+                    Err(problem) => failed.push((number, problem.clone())),
+                }
+            }
+            current += 1;
+        });
+    }
+    failed
+}
+
+fn inline(part: &mut ContentPart) -> Option<(&mut String, &mut String)> {
+    match part {
+        ContentPart::Image(media)
+        | ContentPart::Audio(media)
+        | ContentPart::Video(media)
+        | ContentPart::Document(media) => match &mut media.source {
+            PartSource::Data { value, mime_type } => Some((value, mime_type)),
+            PartSource::Url { .. } | PartSource::File { .. } => None,
+        },
+        ContentPart::Text(_) => None,
+    }
+}
+
+pub(super) fn each_medium(turns: &mut [Turn], mut visit: impl FnMut(&mut ContentPart)) {
+    for turn in turns {
+        let mut visit_all = |parts: &mut [ContentPart]| {
+            parts.iter_mut().filter(|part| is_media(part)).for_each(&mut visit);
+        };
+        match turn {
+            Turn::User(parts) => visit_all(parts),
+            Turn::ToolResults(results) => results.iter_mut().for_each(|result| match &mut result.content {
+                MessageContent::Parts(parts) => visit_all(parts),
+                MessageContent::Text(_) => {}
+            }),
+            Turn::Instructions(_) | Turn::Assistant(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
