@@ -4,6 +4,7 @@ use std::{collections::HashMap, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use http::request::Parts;
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -36,6 +37,11 @@ impl ApiKey {
         let digits: [u8; 64] = digits.and_then(|digits| digits.try_into().ok()).ok_or(KeyError::Digest)?;
         let digest = std::array::from_fn(|at| digits[2 * at] << 4 | digits[2 * at + 1]);
         Ok(Self::new(name.as_ref(), digest))
+    }
+
+    /// Adds facts about the principal, such as a tenant.
+    pub(crate) fn with_claims(self, claims: Map<String, Value>) -> Self {
+        Self { principal: self.principal.with_claims(claims), ..self }
     }
 
     fn new(name: &str, digest: [u8; 32]) -> Self {

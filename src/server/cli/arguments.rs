@@ -3,6 +3,7 @@
 use std::{error::Error, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand};
+use serde_json::Value;
 
 use crate::server::{
     Server,
@@ -63,6 +64,14 @@ pub(super) struct TargetOptions {
     /// Writes the log of the configured agents, at this level
     #[arg(long, value_name = "LEVEL", conflicts_with = "server")]
     pub(super) log: Option<String>,
+    /// A claim of the caller for the configured agents, as a token would state it: JSON, or a text; can be repeated
+    #[arg(long = "claim", value_name = "NAME=VALUE", value_parser = read_claim, conflicts_with = "server")]
+    pub(super) claims: Vec<(String, Value)>,
+}
+
+fn read_claim(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
 }
 
 #[derive(Debug, Args)]

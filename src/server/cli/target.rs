@@ -10,6 +10,7 @@ use super::arguments::{CommandOptions, TargetOptions};
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
     observe::{metrics::MetricsOptions, recordings::RecordOptions, telemetry::logs},
+    protocol::JsonObject,
     server::Server,
     upstream::{self, ClientOptions},
 };
@@ -54,6 +55,7 @@ impl RunTarget {
             let authorization = key.as_deref().map(authorization).transpose()?;
             return Ok(Self { client, endpoint: (!is_server).then_some(url), server, authorization, own: None });
         }
+        let claims: JsonObject = options.claims.iter().cloned().collect();
         let options =
             CommandOptions { config: options.config.clone(), log: options.log.clone(), ..CommandOptions::default() };
         let has_log = options.log.is_some();
@@ -64,9 +66,12 @@ impl RunTarget {
         // Threads in memory, on a port that only this machine reaches, where other users cannot ask the agents.
         let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
         let authorization = Some(authorization(&key)?);
-        let authenticator = Authenticator::from(ApiKeys::new([ApiKey::from_secret("command", &key)]));
+        let is_anonymous = claims.is_empty();
+        let key = ApiKey::from_secret("command", &key).with_claims(claims);
+        let authenticator = Authenticator::from(ApiKeys::new([key]));
+        let authenticator = if is_anonymous { authenticator.without_principal() } else { authenticator };
         let server = Server::from_config(&loaded)?
-            .authenticator(authenticator.without_principal())
+            .authenticator(authenticator)
             .metrics(MetricsOptions::default())
             .record(RecordOptions::default());
         let listener = TcpListener::bind("127.0.0.1:0").await?;

@@ -19,7 +19,12 @@ pub struct Output {
 /// Runs a chat with these lines.
 pub async fn chat(arguments: &[&str], lines: impl AsRef<[u8]>) -> Output {
     let mut command = Command::new(BINARY);
-    command.arg("chat").args(arguments).env("AGUI_TEST_KEY", "s3cret").env_remove("RUST_LOG");
+    command
+        .arg("chat")
+        .args(arguments)
+        .env("AGUI_TEST_KEY", "s3cret")
+        .env("AGUI_TEST_SECRET", "s".repeat(32))
+        .env_remove("RUST_LOG");
     let (stdin, stdout, stderr) = (Stdio::piped(), Stdio::piped(), Stdio::piped());
     let mut child = command.stdin(stdin).stdout(stdout).stderr(stderr).spawn().unwrap();
     // A command that refuses its arguments does not read.
@@ -73,6 +78,32 @@ async fn the_configured_agents_answer_in_this_process() {
     assert_eq!(chat(&["--config", config, "--agent", "two"], "hello\n").await.answers, "I am two.\n");
     let output = chat(&["--config", config, "--agent", "three"], "hello\n").await;
     assert_eq!((output.code, output.notes.contains("404")), (Some(1), true), "{}", output.notes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configured_agents_get_the_claims_of_the_command() {
+    let config = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+    let rule =
+        |claim: &str, value: &str| format!("[[allow]]\nagents = [\"echo\"]\nclaim = {claim:?}\nvalues = [{value:?}]\n");
+    let auth = "[auth]\nmode = \"jwt\"\n[auth.jwt]\nsecret_env = \"AGUI_TEST_SECRET\"\naudience = []\n";
+    let rules = rule("tenant", "Acme") + &rule("groups", "admins");
+    std::fs::write(config.path(), format!("[agents.echo]\nkind = \"echo\"\n{auth}{rules}")).unwrap();
+    let config = ["--config", config.path().to_str().unwrap()];
+    for (claims, expected) in [
+        (vec!["--claim", "tenant=Acme"], "hello\n"),
+        (vec!["--claim", "tenant=Other", "--claim", "groups=[\"admins\"]"], "hello\n"),
+        (vec!["--claim", "tenant=Other"], ""),
+    ] {
+        let output = chat(&[&config[..], &claims].concat(), "hello\n").await;
+        assert_eq!(
+            (output.code, &*output.answers),
+            (Some(i32::from(expected.is_empty())), expected),
+            "{}",
+            output.notes
+        );
+    }
+    let output = chat(&["http://h", "--claim", "a=b"], "").await;
+    assert_eq!((output.code, output.notes.contains("cannot be used with")), (Some(2), true), "{}", output.notes);
 }
 
 /// Other users of the machine reach the port as well.

@@ -149,7 +149,8 @@ async fn approvals_and_forms_are_asked_for() {
     terminal.reply("Arguments (a JSON object on one line): ", "[]").await;
     terminal.until("not a JSON object").await;
     terminal.reply(question, "edit").await;
-    terminal.reply("Arguments (a JSON object on one line): ", "{\"to\":\"Bob\"}").await;
+    // Ctrl-U clears the line, which begins with the arguments.
+    terminal.reply("Arguments (a JSON object on one line): ", "\x15{\"to\":\"Bob\"}").await;
     terminal.until("answered {\"approved\":true,\"editedArgs\":{\"to\":\"Bob\"}}").await;
     terminal.say("approve").await;
     terminal.reply(question, "no").await;
@@ -176,6 +177,28 @@ async fn approvals_and_forms_are_asked_for() {
     }
     let expected = "answered {\"size\":\"S\",\"gift\":false,\"number\":2,\"to\":{\"city\":\"Rome\"}}";
     terminal.until(expected).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn edited_arguments_begin_as_those_that_were_asked_about() {
+    let server = Desk::default().serve().await;
+    let mut terminal = Terminal::open(&server, false);
+    terminal.say("approve").await;
+    terminal.reply("Approve? (yes, no or edit): ", "edit").await;
+    let backspace = "\x7f".repeat("Ann\"}".len());
+    terminal.reply("Arguments (a JSON object on one line): ", &format!("{backspace}Bob\"}}")).await;
+    terminal.until("answered {\"approved\":true,\"editedArgs\":{\"to\":\"Bob\"}}").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quit_in_a_question_ends_the_chat_and_the_question_stays() {
+    let server = Desk::default().serve().await;
+    let mut terminal = Terminal::open(&server, false);
+    terminal.say("approve").await;
+    terminal.reply("Approve? (yes, no or edit): ", "/quit").await;
+    assert_eq!(terminal.exit_code().await, Some(0));
+    let thread = get(&server, &format!("/threads/{}", thread_of(&server).await)).await;
+    assert_eq!(thread["interrupts"].as_array().unwrap().len(), 1, "{thread}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,12 +94,17 @@ impl Console {
 
     /// Asks for a line. Returns `None` at the end of the input, and after Ctrl-C.
     pub(super) async fn ask(&mut self, prompt: &str) -> io::Result<Option<String>> {
+        self.ask_to_edit(prompt, "").await
+    }
+
+    /// Asks for a line, which begins as `text` if there is an editor.
+    pub(super) async fn ask_to_edit(&mut self, prompt: &str, text: &str) -> io::Result<Option<String>> {
         self.end_lines();
         // Ctrl-C that came after the end of a run was meant for the run.
         while self.interrupts.recv().now_or_never().flatten().is_some() {}
         let styled = self.styled(Style::Bold, prompt);
         if let Some(editor) = &mut self.editor {
-            let line = block_in_place(|| editor.read(&printable(prompt), &styled));
+            let line = block_in_place(|| editor.read(&printable(prompt), &styled, text));
             return line.map_err(|error| named("the terminal", error));
         }
         self.write_note(Style::Bold, prompt);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     protocol::{
-        Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus,
+        Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus, ToolCall,
         approval::{ApprovalDecision, allows_edits, allows_reason, asks_for_approval},
         schema::compile_response_schema,
     },
@@ -21,6 +21,8 @@ use crate::{
 
 /// The reply that abandons an interrupt.
 const CANCEL: &str = "/cancel";
+/// The reply that ends the chat.
+const QUIT: &str = "/quit";
 const MAX_QUESTION_CHARS: usize = 4000;
 /// The members of an approval's reply, which have questions of their own.
 const APPROVAL_MEMBERS: [&str; 3] = ["approved", "editedArgs", "reason"];
@@ -51,7 +53,7 @@ pub(super) async fn ask_all(
             console.note(Style::Plain, "The time for an answer is over; the question is cancelled.");
             (ResumeStatus::Cancelled, None)
         } else {
-            match ask(interrupt, console).await {
+            match ask(interrupt, messages, console).await {
                 Ok(payload) => (ResumeStatus::Resolved, Some(payload)),
                 Err(NoReply::Cancelled) => (ResumeStatus::Cancelled, None),
                 Err(NoReply::InputEnded) => return Ok(None),
@@ -75,14 +77,16 @@ pub(super) fn show(interrupt: &Interrupt, messages: &Messages, console: &mut Con
     }
 }
 
-async fn ask(interrupt: &Interrupt, console: &mut Console) -> Result<Value, NoReply> {
+async fn ask(interrupt: &Interrupt, messages: &Messages, console: &mut Console) -> Result<Value, NoReply> {
     console.drop_typed_lines()?;
-    console.note(Style::Dim, &format!("{CANCEL} leaves the question without an answer"));
+    console.note(Style::Dim, &format!("{CANCEL} leaves the question without an answer, {QUIT} ends the chat"));
+    let call = interrupt.tool_call_id.as_ref().and_then(|id| find_call(messages, id));
+    let arguments = call.and_then(editable_arguments).unwrap_or_default();
     loop {
         let payload = match &interrupt.response_schema {
-            Some(schema) if asks_for_approval(schema) => ask_approval(schema, console).await?,
+            Some(schema) if asks_for_approval(schema) => ask_approval(schema, &arguments, console).await?,
             Some(schema) => ask_form(&Value::Object(schema.clone()), &[], console).await?,
-            None if interrupt.tool_call_id.is_some() => ask_approval(&JsonObject::new(), console).await?,
+            None if interrupt.tool_call_id.is_some() => ask_approval(&JsonObject::new(), "", console).await?,
             None => {
                 let line = ask_line("Answer (JSON, or text): ", console).await?;
                 serde_json::from_str(&line).unwrap_or_else(|_| line.into())
@@ -96,14 +100,26 @@ async fn ask(interrupt: &Interrupt, console: &mut Console) -> Result<Value, NoRe
 }
 
 async fn ask_line(prompt: &str, console: &mut Console) -> Result<String, NoReply> {
-    match console.ask(prompt).await? {
+    ask_to_edit(prompt, "", console).await
+}
+
+/// Asks for a line that begins as `text`.
+async fn ask_to_edit(prompt: &str, text: &str, console: &mut Console) -> Result<String, NoReply> {
+    match console.ask_to_edit(prompt, text).await? {
         None => Err(NoReply::InputEnded),
         Some(line) if line.trim() == CANCEL => Err(NoReply::Cancelled),
+        Some(line) if line.trim() == QUIT => Err(NoReply::InputEnded),
         Some(line) => Ok(line),
     }
 }
 
-async fn ask_approval(schema: &JsonObject, console: &mut Console) -> Result<Value, NoReply> {
+/// Returns the arguments of a call as one line to edit; `None` if a terminal would obey or hide a part of them.
+fn editable_arguments(call: &ToolCall) -> Option<String> {
+    let arguments: JsonObject = serde_json::from_str(&call.function.arguments).ok()?;
+    serde_json::to_string(&arguments).ok().filter(|line| printable_line(line) == *line)
+}
+
+async fn ask_approval(schema: &JsonObject, arguments: &str, console: &mut Console) -> Result<Value, NoReply> {
     let can_edit = allows_edits(schema);
     let prompt = if can_edit { "Approve? (yes, no or edit): " } else { "Approve? (yes or no): " };
     let decision = loop {
@@ -119,7 +135,7 @@ async fn ask_approval(schema: &JsonObject, console: &mut Console) -> Result<Valu
                 break ApprovalDecision::Declined { reason: Some(reason).filter(|reason| !reason.trim().is_empty()) };
             }
             (None, "edit" | "e") if can_edit => {
-                let line = ask_line("Arguments (a JSON object on one line): ", console).await?;
+                let line = ask_to_edit("Arguments (a JSON object on one line): ", arguments, console).await?;
                 match serde_json::from_str(&line) {
                     Ok(args) => break ApprovalDecision::Approved { edited_args: Some(args) },
                     Err(error) => console.note(Style::Failure, &format!("not a JSON object: {error}")),
@@ -178,6 +194,15 @@ mod tests {
         let mut console = Console::with_typed_lines(&["yes", "yes"]);
         let entries = ask_all(&[interrupt], &Messages::default(), &mut console).await.unwrap();
         assert_eq!(entries, None);
+    }
+
+    #[test]
+    fn arguments_that_a_terminal_would_hide_are_not_put_on_the_line() {
+        let editable = |arguments: &str| editable_arguments(&ToolCall::new("c", "send", arguments));
+        assert_eq!(editable("{\n  \"to\": \"Ann\"\n}").as_deref(), Some("{\"to\":\"Ann\"}"));
+        for arguments in ["", "{", "[]", "{\"to\":\"\u{9b}2J\"}", "{\"to\":\"\u{202e}nnA\"}"] {
+            assert_eq!(editable(arguments), None, "{arguments:?}");
+        }
     }
 
     #[tokio::test]

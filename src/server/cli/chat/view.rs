@@ -201,7 +201,10 @@ fn other_lines(event: &Event, transcript: &Transcript) -> Vec<String> {
             let name = format!("activity {}", printable_line(&activity.activity_type));
             activity.patch.iter().map(|operation| operation_text(&name, operation)).collect()
         }
-        Event::StepStarted(step) => vec![format!("step {}", printable_line(&step.step_name))],
+        Event::StepStarted(step) => {
+            let name = printable_line(&step.step_name);
+            vec![if name.starts_with("step") { name } else { format!("step {name}") }]
+        }
         Event::SubagentStarted(subagent) => vec![format!("subagent {} begins", printable_line(&subagent.name))],
         Event::SubagentError(error) => vec![format!("a subagent failed: {}", excerpt(&error.message, MAX_SHOWN_CHARS))],
         Event::Custom(custom) => {
@@ -225,4 +228,19 @@ fn operation_text(name: &str, operation: &PatchOperation) -> String {
 
 fn json_text(value: &Value) -> String {
     excerpt(&value.to_string(), MAX_SHOWN_CHARS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::RunAgentInput;
+
+    #[test]
+    fn a_step_is_called_one_once() {
+        for (name, line) in [("step 1", "step 1"), ("search", "step search")] {
+            let event = serde_json::json!({ "type": "STEP_STARTED", "stepName": name });
+            let transcript = Transcript::from_input(&RunAgentInput::new("t", "r", vec![]));
+            assert_eq!(other_lines(&serde_json::from_value(event).unwrap(), &transcript), [line]);
+        }
+    }
 }
