@@ -15,8 +15,9 @@ use super::{
         AgentConfig, AgentKind, ApiOptions, CommonOptions, HostedApi, KindName, LlmConfig, ModelSource, NamedModel,
         ProviderName, ProviderOptions,
     },
-    diagnose::{ReadError, unknown},
+    diagnose::{ReadError, misplaced, unknown},
     option_names::{named_values, option_names},
+    vendors::advice_about,
 };
 use crate::llm::OpenAiApi;
 
@@ -49,7 +50,9 @@ pub(super) fn read_agent(
     value: &Spanned<DeValue<'_>>,
 ) -> Result<AgentConfig, ReadError> {
     let Some(options) = value.get_ref().as_table() else {
-        return Err(ReadError::wrong(value.span(), "expected the table of an agent"));
+        let misplaced = misplaced(name.get_ref().as_ref());
+        let message = misplaced.unwrap_or_else(|| "expected the table of an agent".to_owned());
+        return Err(ReadError::wrong(value.span(), message));
     };
     if !options.contains_key("kind") {
         let message = format!("agents.{}: `kind` is missing: {}", name.get_ref().as_ref(), listed::<KindName>());
@@ -62,7 +65,9 @@ impl AgentTable<'_, '_> {
     fn read(mut self) -> Result<AgentConfig, ReadError> {
         let common: CommonOptions = self.part("")?;
         let provider = match common.kind {
-            KindName::Llm => self.part::<ProviderOptions>("")?.provider,
+            KindName::Llm => {
+                self.part::<ProviderOptions>("").map_err(|error| self.vendor_advice().unwrap_or(error))?.provider
+            }
             _ => None,
         };
         let kind = self.kind(common.kind, provider);
@@ -128,6 +133,13 @@ impl AgentTable<'_, '_> {
                 None => error.into(),
             }
         })
+    }
+
+    /// Returns the error about a provider that is the name of a vendor.
+    fn vendor_advice(&self) -> Option<ReadError> {
+        let provider = self.options.get("provider")?;
+        let advice = advice_about(provider.get_ref().as_str()?)?;
+        Some(ReadError::wrong(provider.span(), format!("agents.{}.provider: {advice}", self.name)))
     }
 
     fn incomplete(&self, message: String) -> ReadError {

@@ -1,30 +1,36 @@
 //! Checks that options fit together. Each section checks itself; rules across sections are here.
 
-use indexmap::IndexMap;
-
 use super::{Config, agent_values, auth, diagnose::ConfigError, origin::Origin};
 use crate::{
     base::{InvalidOption, text::did_you_mean},
     http::AllowRule,
     observe::{recordings::RecordOptions, telemetry::logs},
-    tools::{http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions},
+    tools::{http::HttpToolOptions, mcp::McpServerOptions},
     upstream::secret_names::is_secret_header,
 };
 
 impl Config {
     /// Returns all errors that are found, as one.
     pub(super) fn check(&self, origin: &Origin) -> Result<(), ConfigError> {
-        let agents = self.agents.iter().map(|(name, agent)| agent_values::check(name, agent, origin));
         let sections = [
+            self.check_tables(origin),
             auth::check(&self.auth, origin),
             check_record(&self.record, origin),
             self.check_reachability(origin),
-            check_tools(&self.tools, &self.mcp, &self.sandbox, origin),
             self.check_names(origin),
             self.check_callers(origin),
             self.check_values(origin),
         ];
-        ConfigError::join(agents.chain(sections).filter_map(Result::err))
+        ConfigError::join(sections.into_iter().filter_map(Result::err))
+    }
+
+    /// Checks agents, tools and MCP servers, each by itself. Returns all errors that are found, as one.
+    pub(super) fn check_tables(&self, origin: &Origin) -> Result<(), ConfigError> {
+        let agents = self.agents.iter().map(|(name, agent)| agent_values::check(name, agent, origin));
+        let tools = self.tools.iter().map(|(name, tool)| check_tool(name, tool, origin));
+        let servers = self.mcp.iter().map(|(name, server)| check_server(name, server, origin));
+        let sandbox = self.sandbox.check().map_err(|error| origin.option_error(&["sandbox"], &error));
+        ConfigError::join(agents.chain(tools).chain(servers).chain([sandbox]).filter_map(Result::err))
     }
 
     fn check_names(&self, origin: &Origin) -> Result<(), ConfigError> {
@@ -86,7 +92,7 @@ impl Config {
     /// Checks the names of agents in `default_agent`, `[named_events]` and `[threads]`. Agents may be configured, or added in Rust.
     ///
     /// # Errors
-    /// The first name that no agent has.
+    /// The names that no agent has.
     pub(crate) fn check_agent_names(&self, origin: &Origin, rust_agents: &[&str]) -> Result<(), ConfigError> {
         let known: Vec<&str> = self.agents.keys().map(String::as_str).chain(rust_agents.iter().copied()).collect();
         let named = [
@@ -97,9 +103,10 @@ impl Config {
         ];
         let named = named.into_iter().filter_map(|(option, name)| Some((option, name.as_ref()?)));
         let allowed = self.allow.iter().flat_map(|rule| &rule.agents).map(|name| (&["allow"][..], name));
-        if let Some((option, name)) = named.chain(allowed).find(|(_, name)| !known.contains(&name.as_str())) {
-            return Err(origin.error(option, &format!("there is no agent `{name}`{}", did_you_mean(name, &known))));
-        }
+        let unknown = named.chain(allowed).filter(|(_, name)| !known.contains(&name.as_str()));
+        ConfigError::join(unknown.map(|(option, name)| {
+            origin.error(option, &format!("there is no agent `{name}`{}", did_you_mean(name, &known)))
+        }))?;
         match &self.default_agent {
             None if known.is_empty() => Err(origin.error(&["agents"], "at least one agent is needed")),
             None if self.agents.len() > 1 => {
@@ -164,33 +171,25 @@ fn check_record(record: &RecordOptions, origin: &Origin) -> Result<(), ConfigErr
 /// The name by which agents list the tools of the sandbox.
 pub(crate) const SANDBOX: &str = "sandbox";
 
-fn check_tools(
-    tools: &IndexMap<String, HttpToolOptions>,
-    servers: &IndexMap<String, McpServerOptions>,
-    sandbox: &SandboxOptions,
-    origin: &Origin,
-) -> Result<(), ConfigError> {
-    sandbox.check().map_err(|error| origin.option_error(&["sandbox"], &error))?;
-    for (name, tool) in tools {
-        let table = ["tools", name];
-        if name == SANDBOX {
-            return Err(origin.error(&table, "the name of a tool group cannot be used"));
-        }
-        if !is_name(name) {
-            let message = "a tool's name has 1 to 64 letters, digits, `-` and `_`: models accept no others";
-            return Err(origin.error(&table, message));
-        }
-        tool.check().map_err(|error| origin.option_error(&table, &error))?;
+fn check_tool(name: &str, tool: &HttpToolOptions, origin: &Origin) -> Result<(), ConfigError> {
+    let table = ["tools", name];
+    if name == SANDBOX {
+        return Err(origin.error(&table, "the name of a tool group cannot be used"));
     }
-    for (name, server) in servers {
-        let table = ["mcp", name];
-        if !is_name(name) {
-            let message = "the name of an MCP server has 1 to 64 letters, digits, `-` and `_`";
-            return Err(origin.error(&table, message));
-        }
-        server.check().map_err(|error| origin.option_error(&table, &error))?;
+    if !is_name(name) {
+        let message = "a tool's name has 1 to 64 letters, digits, `-` and `_`: models accept no others";
+        return Err(origin.error(&table, message));
     }
-    Ok(())
+    tool.check().map_err(|error| origin.option_error(&table, &error))
+}
+
+fn check_server(name: &str, server: &McpServerOptions, origin: &Origin) -> Result<(), ConfigError> {
+    let table = ["mcp", name];
+    if !is_name(name) {
+        let message = "the name of an MCP server has 1 to 64 letters, digits, `-` and `_`";
+        return Err(origin.error(&table, message));
+    }
+    server.check().map_err(|error| origin.option_error(&table, &error))
 }
 
 impl Origin {

@@ -4,8 +4,12 @@ use std::{fmt, ops::Range, path::Path};
 
 use crate::{base::text::did_you_mean, upstream::secret_names::is_variable_name};
 
+/// Advice for an option that is above all tables, and is read as a part of the table above it.
+const DEFAULT_AGENT_IN_TABLE: &str = "`default_agent` is below the first table, and is read as a part of the table above it: \
+                                      move it above the first line in brackets";
+
 /// A text that is not a configuration.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReadError {
     /// A key or a value is wrong. The span is its place in the text.
     Wrong { span: Option<Range<usize>>, message: String },
@@ -43,9 +47,10 @@ impl ConfigError {
     }
 
     /// Makes one error of several.
-    pub(super) fn join(mut errors: impl Iterator<Item = Self>) -> Result<(), Self> {
-        let Some(first) = errors.next() else { return Ok(()) };
-        Err(Self { further: errors.collect(), ..first })
+    pub(crate) fn join(mut errors: impl Iterator<Item = Self>) -> Result<(), Self> {
+        let Some(mut first) = errors.next() else { return Ok(()) };
+        first.further.extend(errors);
+        Err(first)
     }
 
     /// An error at a span of a file's text, in bytes.
@@ -118,7 +123,8 @@ fn in_plain_words(message: &str) -> String {
     }
     let found = message.strip_prefix("invalid type: ").or(message.strip_prefix("invalid value: "));
     if let Some((found, expected)) = found.and_then(|rest| rest.rsplit_once(", expected ")) {
-        return format!("expected {}, found {}", plain_expected(expected), plain_found(found));
+        let list = list_of_text(found).filter(|_| expected == "a sequence").unwrap_or_default();
+        return format!("expected {}, found {}{list}", plain_expected(expected), plain_found(found));
     }
     for (theirs, ours) in [("unknown field ", "unknown key"), ("unknown variant ", "unknown value")] {
         let Some(rest) = message.strip_prefix(theirs) else { continue };
@@ -135,6 +141,7 @@ fn plain_expected(expected: &str) -> &str {
         "a sequence" => "a list",
         "a map" => "a table",
         "a boolean" => "true or false",
+        "socket address" => "an address and a port, such as \"127.0.0.1:9090\"",
         "a string" | "path string" => "a text in quotes",
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",
@@ -165,8 +172,26 @@ fn plain_found(found: &str) -> String {
     }
 }
 
+/// Returns the list that a text of serde may have been meant as, for the end of a message: its words. A text that may be a key is
+/// not repeated.
+fn list_of_text(found: &str) -> Option<String> {
+    let text: String = serde_json::from_str(found.strip_prefix("string ")?).ok()?;
+    let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+    let list = words.map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
+    let may_be_key = text.len() > 20 && !text.contains(' ');
+    (!list.is_empty() && !may_be_key && without_secrets(&list) == list).then(|| format!("; a list is [{list}]"))
+}
+
+/// Returns the message about a value that was read as a part of a table, if it belongs above all tables.
+pub(super) fn misplaced(name: &str) -> Option<String> {
+    (name == "default_agent").then(|| DEFAULT_AGENT_IN_TABLE.to_owned())
+}
+
 /// Returns the message about an unknown name, with the nearest known one.
 pub(super) fn unknown(what: &str, wrong: &str, known: &[&str]) -> String {
+    if let Some(misplaced) = misplaced(wrong) {
+        return misplaced;
+    }
     let near = did_you_mean(wrong, known);
     let list = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     format!("{what} `{wrong}`{near} (known: {list})")
@@ -200,8 +225,26 @@ mod tests {
             ("invalid type: map, expected struct ApiKeyConfig", "expected a table, found a table"),
             ("invalid type: string \"sk-proj-0123456789abcdef\", expected a map", "expected a table, found a text"),
             ("missing field `kind`", "`kind` is missing"),
+            (
+                "invalid type: integer `9090`, expected socket address",
+                "expected an address and a port, such as \"127.0.0.1:9090\", found 9090",
+            ),
         ] {
             assert_eq!(in_plain_words(theirs), ours);
+        }
+    }
+
+    #[test]
+    fn a_text_in_place_of_a_list_is_shown_as_a_list() {
+        for (text, shown) in [
+            ("npx -y @scope/server-files", "found a text; a list is [\"npx\", \"-y\", \"@scope/server-files\"]"),
+            ("https://a.example", "found the text \"https://a.example\"; a list is [\"https://a.example\"]"),
+            ("find, send", "found the text \"find, send\"; a list is [\"find\", \"send\"]"),
+            ("npx files --token 0123456789abcdef", "found a text"),
+            ("sk-proj-0123456789abcdef", "found a text"),
+        ] {
+            let shown = format!("expected a list, {shown}");
+            assert_eq!(in_plain_words(&format!("invalid type: string {text:?}, expected a sequence")), shown);
         }
     }
 

@@ -14,7 +14,7 @@ use toml::{
 use super::{
     Config,
     agent_table::read_agent,
-    diagnose::{ConfigError, ReadError},
+    diagnose::{ConfigError, ReadError, misplaced},
     option_names::option_names,
     origin::Origin,
 };
@@ -45,6 +45,13 @@ pub struct Loaded {
 
 /// A variable or a flag: its name, the path of the option, and the value.
 type OptionSetting = (String, Vec<String>, String);
+
+/// A part of a document that cannot be read: a section, an option of one, or an agent.
+struct Unreadable {
+    /// The names of the section, or of the section and the option.
+    path: Vec<String>,
+    error: ReadError,
+}
 
 impl Sources {
     /// Reads all sources and checks the result.
@@ -96,13 +103,17 @@ impl Loaded {
     fn read(origin: Origin, settings: &[OptionSetting]) -> Result<Self, ConfigError> {
         let text = origin.file().map_or("", |(_, text)| text);
         let mut document = DeTable::parse(text).map_err(|error| origin.read_error(error.into()))?;
+        let mut parts = unreadable_parts(&document);
         // What an agent lacks may be in the settings.
-        let wrong = read_errors(&document).into_iter().filter(|error| matches!(error, ReadError::Wrong { .. }));
-        ConfigError::join(wrong.map(|error| origin.read_error(error)))?;
+        parts.retain(|part| settings.is_empty() || matches!(part.error, ReadError::Wrong { .. }));
+        // Settings may change what the checks would find in the rest.
+        let rest = settings.is_empty().then(|| check_without(&parts, &document, &origin).err()).flatten();
+        ConfigError::join(parts.into_iter().map(|part| origin.read_error(part.error)).chain(rest))?;
         for (name, option, value) in settings {
             document = with_setting(&document, name, option, value)?;
         }
-        ConfigError::join(read_errors(&document).into_iter().map(|error| origin.read_error(error)))?;
+        let parts = unreadable_parts(&document);
+        ConfigError::join(parts.into_iter().map(|part| origin.read_error(part.error)))?;
         let config = Config::read(&document).map_err(|error| origin.read_error(error))?;
         let settings = settings.iter().map(|(name, option, _)| (name.clone(), option.clone())).collect();
         let origin = Origin { settings, ..origin.clone() };
@@ -122,32 +133,75 @@ impl Config {
     }
 }
 
-/// Returns the first error of each section and of each agent.
-fn read_errors(document: &Spanned<DeTable<'_>>) -> Vec<ReadError> {
-    let (mut errors, mut agents) = (Vec::new(), Vec::new());
+/// Returns the options of sections and the agents that cannot be read, agents last. Of an agent, this is the first error.
+fn unreadable_parts(document: &Spanned<DeTable<'_>>) -> Vec<Unreadable> {
+    let (mut parts, mut agents) = (Vec::<Unreadable>::new(), Vec::new());
     for (name, value) in document.get_ref() {
-        match value.get_ref() {
-            DeValue::Table(table) if **name.get_ref() == *"agents" => {
-                agents.extend(table.iter().filter_map(|(name, agent)| read_agent(name, agent).err()));
-            }
-            _ => {
-                let section = without_place(DeTable::from_iter([(name.clone(), value.clone())]));
-                let read: Result<Config, _> = serde_path_to_error::deserialize(Deserializer::from(section));
-                errors.extend(read.err().map(|error| {
-                    let (path, error) = (error.path().to_string(), error.into_inner());
-                    match error.message().strip_prefix("missing field ") {
-                        // The place is that of a whole table.
-                        Some(field) => {
-                            ReadError::Wrong { span: error.span(), message: format!("{path}: {field} is missing") }
-                        }
-                        None => error.into(),
-                    }
-                }));
+        let (section, table) = (name.get_ref().to_string(), value.get_ref().as_table());
+        if let Some(table) = table.filter(|_| section == "agents") {
+            agents.extend(table.iter().filter_map(|(agent, options)| {
+                let path = vec![section.clone(), agent.get_ref().to_string()];
+                read_agent(agent, options).err().map(|error| Unreadable { path, error })
+            }));
+            continue;
+        }
+        let Some(of_whole) = section_error(name, value.clone()) else { continue };
+        let found = parts.len();
+        for (option, setting) in table.into_iter().flatten() {
+            let alone = DeValue::Table(DeTable::from_iter([(option.clone(), setting.clone())]));
+            let path = vec![section.clone(), option.get_ref().to_string()];
+            match section_error(name, Spanned::new(value.span(), alone)) {
+                // Each option of an unknown section has the same error.
+                Some(error) if parts[found..].iter().all(|part| part.error != error) => {
+                    parts.push(Unreadable { path, error });
+                }
+                _ => {}
             }
         }
+        if parts.len() == found {
+            parts.push(Unreadable { path: vec![section], error: of_whole });
+        }
     }
-    errors.extend(agents);
-    errors
+    parts.extend(agents);
+    parts
+}
+
+/// Returns the first error of a section.
+fn section_error<'i>(name: &Spanned<Cow<'i, str>>, value: Spanned<DeValue<'i>>) -> Option<ReadError> {
+    let section = without_place(DeTable::from_iter([(name.clone(), value)]));
+    let read: Result<Config, _> = serde_path_to_error::deserialize(Deserializer::from(section));
+    let error = read.err()?;
+    let (path, error) = (error.path().to_string(), error.into_inner());
+    let misplaced = path.rsplit_once('.').and_then(|(_, option)| misplaced(option));
+    // The place of a missing option is that of a whole table.
+    let missing = error.message().strip_prefix("missing field ").map(|field| format!("{path}: {field} is missing"));
+    Some(match misplaced.or(missing) {
+        Some(message) => ReadError::Wrong { span: error.span(), message },
+        None => error.into(),
+    })
+}
+
+/// Checks what can be read of a document. Without a readable `[auth]`, only tables are checked that do not depend on it.
+fn check_without(parts: &[Unreadable], document: &Spanned<DeTable<'_>>, origin: &Origin) -> Result<(), ConfigError> {
+    let (mut rest, is_about_auth) = (document.clone(), |part: &Unreadable| part.path[0] == "auth");
+    for part in parts {
+        match &part.path[..] {
+            [section, option] => {
+                let table = rest.get_mut().get_mut(&**section).map(Spanned::get_mut);
+                if let Some(DeValue::Table(table)) = table {
+                    table.remove(&**option);
+                }
+            }
+            [section, ..] => drop(rest.get_mut().remove(&**section)),
+            [] => {}
+        }
+    }
+    match Config::read(&rest) {
+        _ if parts.is_empty() => Ok(()),
+        Ok(config) if parts.iter().any(is_about_auth) => config.check_tables(origin),
+        Ok(config) => config.check(origin),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Returns the variable of an option, if a name has one underscore where the option needs two.

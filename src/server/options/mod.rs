@@ -21,6 +21,7 @@ mod option_names;
 mod origin;
 mod server;
 mod store;
+mod vendors;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};

@@ -119,9 +119,25 @@ pub(crate) struct RunsConfig {
     pub(crate) max_memory_bytes: usize,
 }
 
+/// The values of `listen` that people write.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected an address and a port, such as \"127.0.0.1:8080\" or \"localhost:8080\"")]
+enum WrittenAddress {
+    Port(u16),
+    Text(String),
+}
+
 /// Reads an address and a port. A name in place of the address is resolved, to IPv4 if it has such an address.
 fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
-    let text = String::deserialize(deserializer)?;
+    let text = match WrittenAddress::deserialize(deserializer)? {
+        WrittenAddress::Text(text) => text,
+        WrittenAddress::Port(port) => port.to_string(),
+    };
+    if let Ok(port) = text.strip_prefix(':').unwrap_or(&text).parse::<u16>() {
+        return Err(D::Error::custom(format!(
+            "the address is missing: write \"127.0.0.1:{port}\", or \"0.0.0.0:{port}\" to be reached from other machines"
+        )));
+    }
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
