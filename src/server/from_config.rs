@@ -6,7 +6,7 @@ use super::{
     Server, ServerError,
     configured::{
         Configured,
-        options::{build_auth, http_options, principal_limits, thread_options},
+        options::{build_auth, http_options, thread_options},
         store::open_store,
     },
 };
@@ -85,7 +85,7 @@ impl Server {
         Ok(Self {
             configured: Configured { loaded: Some(loaded.clone()), ..Configured::default() },
             run_limits: RunLimits { max: config.runs.max, idle: config.runs.idle, heartbeat: server.keep_alive },
-            principal_limits: principal_limits(config),
+            principal_limits: config.limits,
             max_concurrent_runs: config.runs.max_concurrent,
             threads: thread_options(config),
             auth: build_auth(config, origin)?,

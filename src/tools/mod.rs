@@ -16,7 +16,7 @@ mod function;
 pub(crate) mod http;
 #[cfg(feature = "mcp")]
 pub mod mcp;
-mod options;
+pub(crate) mod options;
 mod question;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;

@@ -117,6 +117,17 @@ impl Toolbox {
         Err(ToolError::new("the agent lists no MCP server of this name with pages, or not the tool"))
     }
 
+    /// Returns the current tools that [`tools`](Self::tools) leaves out, each after the one that has its name.
+    pub(crate) fn hidden_tools(&self) -> Vec<[Arc<dyn Tool>; 2]> {
+        let offered = self.tools();
+        let current = self.sources.iter().flat_map(|source| source.tools());
+        let hidden = current.filter_map(|tool| {
+            let first = offered.iter().find(|first| first.name() == tool.spec().name)?;
+            (!Arc::ptr_eq(&first.tool, &tool)).then(|| [first.tool.clone(), tool])
+        });
+        hidden.collect()
+    }
+
     /// Returns the current tools in the order in which they were added. Logs and leaves out all but the first tool of a
     /// name, and tools whose schema cannot be used.
     pub fn tools(&self) -> Vec<OfferedTool> {
@@ -224,6 +235,9 @@ mod tests {
         let tools = toolbox.tools();
         let offered: Vec<_> = tools.iter().map(|tool| (tool.name(), tool.tool.spec().description.as_str())).collect();
         assert_eq!(offered, [("a", "first"), ("broken", "whole")]);
+        let hidden = toolbox.hidden_tools();
+        let hidden: Vec<_> = hidden.iter().map(|pair| [0, 1].map(|at| pair[at].spec().description.as_str())).collect();
+        assert_eq!(hidden, [["whole", ""], ["first", "second"]]);
     }
 
     #[tokio::test]

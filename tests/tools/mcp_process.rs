@@ -56,6 +56,25 @@ async fn checking_a_configuration_starts_no_mcp_server() {
 }
 
 #[tokio::test]
+async fn a_check_online_names_tools_that_another_one_hides() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("my.toml");
+    let check = async |further: &str| {
+        let command = serde_json::json!(["node", fake_script(), "apps", folder.path().join("record")]);
+        let agent = "[agents.a]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://127.0.0.1:9\"\nmax_retries = 0\n\
+                     tools = [\"mcp:one\", \"mcp:two\", \"update_state\"]\n";
+        let text = format!("{agent}[mcp.one]\ncommand = {command}\n[mcp.two]\ncommand = {command}\n{further}");
+        std::fs::write(&config, text).unwrap();
+        let command = Command::new(env!("CARGO_BIN_EXE_agui-server")).args(["check", "--online"]).arg(&config).output();
+        String::from_utf8(tokio::time::timeout(TEST_TIMEOUT, command).await.unwrap().unwrap().stderr).unwrap()
+    };
+    let said = check("").await;
+    assert!(said.contains("agents.a: the tool show of mcp:two is hidden by that of mcp:one"), "{said}");
+    let said = check("prefix = \"two_\"\n").await;
+    assert!(!said.contains("is hidden"), "{said}");
+}
+
+#[tokio::test]
 async fn a_check_online_names_the_tools_of_mcp_servers_with_their_pages_and_those_that_are_down() {
     let folder = tempfile::tempdir().unwrap();
     let command = serde_json::json!(["node", fake_script(), "apps", folder.path().join("record")]);

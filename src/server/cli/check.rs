@@ -65,6 +65,13 @@ async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
         };
         print_line(&printable_line(&format!("mcp:{name}: {found}")));
     }
+    for (agent, llm) in loaded.config.agents.iter().filter_map(|(name, agent)| Some((name, agent.llm()?))) {
+        tools
+            .hidden_tools(&llm.options.tools)
+            .iter()
+            .for_each(|hidden| print_warning(&format!("agents.{agent}: {hidden}")));
+    }
+    tools.stop().await;
     Ok(probed.iter().all(|(_, found)| found.is_ok()))
 }
 

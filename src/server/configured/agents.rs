@@ -5,6 +5,7 @@ use std::{num::NonZero, path::Path, sync::Arc};
 use indexmap::IndexMap;
 
 use super::{
+    advice::advice,
     agent_models::AgentModels,
     llm::{system_prompt, with_options},
     models::{RustModels, read_file},
@@ -29,9 +30,9 @@ const DEMO: &str = include_str!("../../../config/scripts/demo.toml");
 /// The path of the demo script in the default configuration.
 const DEMO_PATH: &str = "scripts/demo.toml";
 /// The prefix of an agent's name in a list of tools.
-const AGENT_PREFIX: &str = "agent:";
+pub(super) const AGENT_PREFIX: &str = "agent:";
 /// The tool by which a model changes the shared state.
-const UPDATE_STATE: &str = "update_state";
+pub(super) const UPDATE_STATE: &str = "update_state";
 
 /// The configuration of a server, and what it can name beside agents.
 #[derive(Default)]
@@ -45,7 +46,7 @@ pub(in crate::server) struct Configured {
 pub(in crate::server) struct BuiltAgents {
     pub(in crate::server) agents: NamedAgents,
     pub(in crate::server) tools: ServerTools,
-    /// What providers will refuse, for people.
+    /// What providers will refuse, and what has no effect or is risky, for people.
     pub(in crate::server) warnings: Vec<String>,
 }
 
@@ -85,12 +86,19 @@ impl Configured {
             built: rust_agents.clone(),
             begun: Vec::new(),
         };
-        let mut agents = NamedAgents::new();
+        let (mut agents, mut errors) = (NamedAgents::new(), Vec::new());
         for name in config.agents.keys() {
-            agents.insert(name.clone(), builder.build(name)?);
+            match builder.build(name) {
+                Ok(agent) => drop(agents.insert(name.clone(), agent)),
+                // The error of a subagent is that of each agent that lists it.
+                Err(error) if errors.contains(&error) => {}
+                Err(error) => errors.push(error),
+            }
+            builder.begun.clear();
         }
+        ConfigError::join(errors.into_iter())?;
         agents.extend(rust_agents.clone());
-        let warnings = builder.models.warnings;
+        let warnings = advice(config, origin)?.into_iter().chain(builder.models.warnings).collect();
         Ok(BuiltAgents { agents, tools, warnings })
     }
 }

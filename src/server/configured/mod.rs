@@ -3,6 +3,7 @@
 //! [`Configured`] keeps the configuration; its agents and tools are built when the server starts, so that it can name
 //! agents, tools and models that are added in Rust after it was read.
 
+mod advice;
 pub(super) mod agent_models;
 mod agents;
 mod callers;

@@ -15,6 +15,9 @@ use crate::{
     upstream::secret_names::{is_secret_header, secret_variable},
 };
 
+/// The ends of the URLs of requests, which many pages of vendors show.
+const ENDPOINTS: [&str; 4] = ["/chat/completions", "/responses", "/v1/messages", "/messages"];
+
 /// The models that were added in Rust, by name.
 pub(super) type RustModels = IndexMap<String, Arc<dyn Model>>;
 
@@ -62,7 +65,14 @@ pub(super) fn known_models(config: &Config, origin: &Origin) -> Result<KnownMode
 pub(super) fn connection_warnings(source: &ModelSource) -> Vec<String> {
     let ModelSource::Hosted(_, connection) = source else { return Vec::new() };
     let secret = connection.headers.keys().filter(|header| is_secret_header(header));
-    secret.map(|header| format!("the header {header} looks like a secret: put its value into headers_env")).collect()
+    let secret =
+        secret.map(|header| format!("the header {header} looks like a secret: put its value into headers_env"));
+    let url = connection.base_url.as_deref().map(|url| url.trim_end_matches('/')).unwrap_or_default();
+    let endpoint = ENDPOINTS.iter().find_map(|endpoint| Some((endpoint, url.strip_suffix(endpoint)?)));
+    let endpoint = endpoint.map(|(endpoint, base)| {
+        format!("base_url ends with {endpoint}, which requests add: write base_url = {base:?}")
+    });
+    secret.chain(endpoint).collect()
 }
 
 /// Returns an error of a model's or an agent's options.

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
     http::HttpOptions,
-    run::{PrincipalLimits, ThreadOptions},
+    run::ThreadOptions,
     server::options::{AuthMode, Config, ConfigError, Origin},
     upstream::secret_names::secret_variable,
 };
@@ -28,16 +28,12 @@ pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {
 }
 
 pub(in crate::server) fn build_auth(config: &Config, origin: &Origin) -> Result<Authenticator, ConfigError> {
-    let (auth, claims) = (&config.auth, needed_claims(config, origin)?);
-    if auth.mode != Some(AuthMode::Jwt) && !claims.is_empty() {
-        tracing::warn!(
-            ?claims,
-            "`headers_from`, `allow` or a system prompt names claims, which only tokens have: set [auth] mode = \"jwt\""
-        );
-    }
+    let auth = &config.auth;
     match auth.mode {
         Some(AuthMode::ApiKey) => {}
-        Some(AuthMode::Jwt) => return build_jwt(&auth.jwt, claims, origin).map(Authenticator::from),
+        Some(AuthMode::Jwt) => {
+            return build_jwt(&auth.jwt, needed_claims(config, origin)?, origin).map(Authenticator::from);
+        }
         Some(AuthMode::None) | None => return Ok(Authenticator::disabled()),
     }
     let keys = auth.api_keys.iter().map(|key| {
@@ -56,14 +52,6 @@ pub(in crate::server) fn build_auth(config: &Config, origin: &Origin) -> Result<
             Err(origin.error(&["auth", "api_keys"], &problem))
         }
     }
-}
-
-pub(in crate::server) fn principal_limits(config: &Config) -> PrincipalLimits {
-    let is_set = config.limits.concurrent.is_some() || config.limits.per_minute.is_some();
-    if is_set && !config.auth.authenticates() {
-        tracing::warn!("[limits] has no effect without authentication: set [auth] mode");
-    }
-    config.limits
 }
 
 pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {

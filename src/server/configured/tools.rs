@@ -12,7 +12,10 @@ use std::sync::Arc;
 use futures::future::join_all;
 use indexmap::IndexMap;
 
-use super::sandbox_workspaces::log_sandbox;
+use super::{
+    agents::{AGENT_PREFIX, UPDATE_STATE},
+    sandbox_workspaces::log_sandbox,
+};
 use crate::{
     base::text::nearest,
     http::state::{Dependencies, Dependency},
@@ -39,19 +42,24 @@ impl ServerTools {
     pub(in crate::server) fn build(config: &Config, origin: &Origin) -> Result<Self, ConfigError> {
         let mut all = Self::default();
         builtin::tools().into_iter().for_each(|tool| all.add(tool));
+        let mut errors = Vec::new();
         for (name, options) in &config.tools {
             let table = ["tools", name];
-            if all.tools.contains_key(name) {
-                return Err(origin.error(&table, "there is a built-in tool of this name"));
+            match HttpTool::new(name, options.clone()) {
+                _ if all.tools.contains_key(name) => {
+                    errors.push(origin.error(&table, "there is a built-in tool of this name"));
+                }
+                Ok(tool) => all.add(Arc::new(tool)),
+                Err(error) => errors.push(origin.option_error(&table, &error)),
             }
-            let tool = HttpTool::new(name, options.clone()).map_err(|error| origin.option_error(&table, &error))?;
-            all.add(Arc::new(tool));
         }
         for (name, options) in &config.mcp {
-            let server = McpServer::new(name.as_str(), options.clone());
-            let server = server.map_err(|error| origin.option_error(&["mcp", name], &error))?;
-            all.mcp.insert(name.clone(), Arc::new(server));
+            match McpServer::new(name.as_str(), options.clone()) {
+                Ok(server) => drop(all.mcp.insert(name.clone(), Arc::new(server))),
+                Err(error) => errors.push(origin.option_error(&["mcp", name], &error)),
+            }
         }
+        ConfigError::join(errors.into_iter())?;
         let lists_sandbox =
             |agent: &AgentConfig| agent.llm().is_some_and(|llm| llm.options.tools.iter().any(|tool| tool == SANDBOX));
         if let Some((name, _)) = config.agents.iter().find(|(_, agent)| lists_sandbox(agent)) {
@@ -117,6 +125,18 @@ impl ServerTools {
             };
         }
         Ok(toolbox)
+    }
+
+    /// Returns which tools an agent's model is not offered, because an earlier one in the agent's list has their name, for people.
+    /// Of an MCP server, the tools are known once it is connected.
+    pub(in crate::server) fn hidden_tools(&self, listed: &[String]) -> Vec<String> {
+        let tools = listed.iter().filter(|name| !name.starts_with(AGENT_PREFIX) && *name != UPDATE_STATE);
+        let hidden = self.toolbox(&tools.collect::<Vec<_>>()).map(|toolbox| toolbox.hidden_tools());
+        let advice = hidden.iter().flatten().map(|[first, hidden]| {
+            let (name, first, owner) = (&hidden.spec().name, first.metric_name(), hidden.metric_name());
+            format!("the tool {name} of {owner} is hidden by that of {first}: set the option `prefix` of one of the MCP servers")
+        });
+        advice.collect()
     }
 
     fn unknown(&self, kind: &str, name: &str) -> String {
@@ -210,6 +230,13 @@ mod tests {
             let error = build(&text).err().unwrap();
             assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");
         }
+    }
+
+    #[test]
+    fn all_tools_and_servers_with_an_error_are_named() {
+        let header = "headers = { A = { env = \"AGUI_NOT_THERE\" } }\n";
+        let error = build(&format!("{WEATHER}{header}[mcp.a]\nurl = \"http://h\"\n{header}")).err().unwrap();
+        assert_eq!(error.matches("AGUI_NOT_THERE is not set").count(), 2, "{error}");
     }
 
     #[test]

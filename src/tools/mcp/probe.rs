@@ -4,12 +4,11 @@ use super::{server::McpServer, tool::McpTool, tool_ui::ToolUi};
 use crate::tools::ToolSource as _;
 
 impl McpServer {
-    /// Connects once, and stops. Returns the tools, each with its page; or why the server is not connected.
+    /// Connects once. Returns the tools, each with its page; or why the server is not connected.
     pub(crate) async fn probe(&self) -> Result<Vec<String>, String> {
         self.ready().await;
         let connected = self.supervisor.caller.client.lock().as_ref().map(drop).map_err(Clone::clone);
         let tools = self.supervisor.tools.borrow().tools.iter().map(|tool| summary(tool)).collect();
-        self.stop().await;
         connected.map(|()| tools)
     }
 }

@@ -153,16 +153,68 @@ fn options_that_cannot_be_used_are_reported_with_their_place() {
     }
 }
 
-#[test]
-fn a_secret_among_the_plain_headers_is_warned_about() {
+/// Returns the exit code of `agui-server check`, and what it prints.
+fn check(text: &str) -> (Option<i32>, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("my.toml");
-    let text = "[agents.a]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\n\
-                headers = { Authorization = \"Basic c2VjcmV0\", X-Title = \"Support\" }\n";
     std::fs::write(&file, text).unwrap();
-    let output = Command::new(BINARY).args(["check", "--config"]).arg(file).output().unwrap();
+    let mut command = Command::new(BINARY);
+    let command = command.args(["check", "--config"]).arg(file).env("SHORT", "s3cr3t").env("LONG", "0123456789abcdef");
+    let output = command.output().unwrap();
     let printed = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{printed}");
-    assert!(printed.contains("agents.a: the header Authorization looks like a secret"), "{printed}");
+    (output.status.code(), printed.into_owned())
+}
+
+#[test]
+fn a_secret_among_the_plain_headers_is_warned_about() {
+    let secret = "headers = { Authorization = \"Basic c2VjcmV0\", X-Title = \"Support\" }\n";
+    let (code, printed) = check(&format!(
+        "[agents.a]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\n{secret}\
+         [tools.t]\nkind = \"http\"\ndescription = \"d\"\nurl = \"https://h\"\n{secret}[mcp.m]\nurl = \"http://h\"\n{secret}"
+    ));
+    assert_eq!(code, Some(0), "{printed}");
+    for place in ["agents.a", "tools.t", "mcp.m"] {
+        assert!(printed.contains(&format!("{place}: the header Authorization looks like a secret: ")), "{printed}");
+    }
     assert!(!printed.contains("c2VjcmV0") && !printed.contains("X-Title"), "{printed}");
+}
+
+#[test]
+fn what_has_no_effect_or_can_be_guessed_is_warned_about() {
+    let agent = "kind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\n";
+    let prompt = "system_prompt = \"For {{claim:tenant}}.\"\n";
+    let keys = "[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"web\", env = \"SHORT\" }, { name = \"app\", env = \"LONG\" }]\n";
+    let (code, printed) = check(&format!("[agents.a]\n{agent}{prompt}[limits]\nruns_per_minute = 3\n"));
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("names claims (tenant), which only tokens have: set [auth] mode"), "{printed}");
+    assert!(printed.contains("[limits] has no effect without authentication"), "{printed}");
+    let (code, printed) = check(&format!("[agents.a]\n{agent}[limits]\nruns_per_minute = 3\n{keys}"));
+    assert_eq!((code, printed.matches("warning").count()), (Some(0), 1), "{printed}");
+    assert!(printed.contains("auth.api_keys: the key \"web\" has fewer than 16 characters"), "{printed}");
+    assert!(!printed.contains("s3cr3t"), "{printed}");
+}
+
+#[test]
+fn a_base_url_that_is_an_endpoint_is_answered_with_the_one_to_write() {
+    for (provider, url, base) in [
+        ("openai", "http://h/v1/chat/completions", Some("http://h/v1")),
+        ("openai", "http://h/v1/responses/", Some("http://h/v1")),
+        ("anthropic", "http://h/v1/messages", Some("http://h")),
+        ("openai", "http://h/v1", None),
+    ] {
+        let agent =
+            format!("[agents.a]\nkind = \"llm\"\nprovider = {provider:?}\nmodel = \"gpt-5\"\nbase_url = {url:?}\n");
+        let (code, printed) = check(&agent);
+        let expected = base.map(|base| format!("which requests add: write base_url = {base:?}"));
+        let is_said = expected.as_ref().is_none_or(|expected| printed.contains(expected));
+        assert_eq!((code, is_said, printed.contains("base_url")), (Some(0), true, base.is_some()), "{url}: {printed}");
+    }
+}
+
+#[test]
+fn all_agents_with_an_error_are_named_and_each_error_once() {
+    let script = |name: &str| format!("[agents.{name}]\nkind = \"script\"\nscript = \"{name}.toml\"\n");
+    let agent = "[agents.a]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://h\"\ntools = [\"agent:b\"]\n";
+    let (code, printed) = check(&format!("default_agent = \"a\"\n{agent}{}{}", script("b"), script("c")));
+    assert_eq!((code, printed.matches("cannot be read").count()), (Some(2), 2), "{printed}");
 }

@@ -20,6 +20,8 @@ use crate::llm::{
 };
 
 const BASE_URL: &str = "https://api.openai.com/v1";
+const CHAT_ENDPOINT: &str = "/chat/completions";
+const RESPONSES_ENDPOINT: &str = "/responses";
 /// The header in which Azure takes a key.
 const AZURE_KEY: HeaderName = HeaderName::from_static("api-key");
 /// Options that the Responses API lacks.
@@ -100,11 +102,12 @@ impl OpenAi {
         let endpoint = match api {
             OpenAiApi::Chat => {
                 options.refuse(&profile.lacking_options())?;
-                "/chat/completions"
+                CHAT_ENDPOINT
             }
-            OpenAiApi::Responses => "/responses",
+            OpenAiApi::Responses => RESPONSES_ENDPOINT,
         };
-        let path = url.path().trim_end_matches('/').trim_end_matches(endpoint);
+        let path = url.path().trim_end_matches('/');
+        let path = path.strip_suffix(CHAT_ENDPOINT).or(path.strip_suffix(RESPONSES_ENDPOINT)).unwrap_or(path);
         url.set_path(&format!("{path}{endpoint}"));
         let mut places = vec![(AUTHORIZATION, "Bearer ")];
         // A token that a command prints is not a key of the account.
