@@ -44,6 +44,19 @@ impl ApiKey {
         Self { principal: self.principal.with_claims(claims), ..self }
     }
 
+    /// The principal that sends the key.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// Returns a signature of a text, in hexadecimal, which only holders of the key can make. The inner hash keeps a longer
+    /// text from having a signature that follows from this one.
+    pub(crate) fn sign(&self, text: &str) -> String {
+        let inner = Sha256::new().chain_update(self.digest).chain_update(text).finalize();
+        let outer = Sha256::new().chain_update(self.digest).chain_update(inner).finalize();
+        outer.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     fn new(name: &str, digest: [u8; 32]) -> Self {
         Self { principal: Principal::new(SOURCE, name), digest }
     }
@@ -101,6 +114,10 @@ impl Authenticate for ApiKeys {
 
     fn name(&self) -> &'static str {
         "api_key"
+    }
+
+    fn api_keys(&self) -> &[ApiKey] {
+        &self.0
     }
 
     fn expects_bearer(&self) -> bool {

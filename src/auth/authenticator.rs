@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use http::{HeaderMap, header::AUTHORIZATION, request::Parts};
 
-use super::{AuthError, Principal, principal::is_valid_name};
+use super::{ApiKey, AuthError, Principal, principal::is_valid_name};
 
 /// Finds the [`Principal`] of a request. Cheap to clone. [`Jwt`](super::Jwt) converts
 /// into one.
@@ -79,6 +79,11 @@ impl Authenticator {
         self.method.as_ref().is_none_or(|method| method.has_one_principal())
     }
 
+    /// The API keys that are accepted, if the method has any.
+    pub(crate) fn api_keys(&self) -> &[ApiKey] {
+        self.method.as_ref().map_or(&[], |method| method.api_keys())
+    }
+
     /// Returns the principal of a request; `None` if it has none, as without authentication.
     ///
     /// # Errors
@@ -110,6 +115,10 @@ pub(super) trait Authenticate: Send + Sync {
     /// The name of the method, as `[auth] mode` has it.
     fn name(&self) -> &'static str {
         "by the application"
+    }
+
+    fn api_keys(&self) -> &[ApiKey] {
+        &[]
     }
 
     fn expects_bearer(&self) -> bool {

@@ -1,5 +1,9 @@
 //! Tokens of the WebSocket. A browser sends no `Authorization` header with its handshake, so an authenticated request gets
 //! a token for it.
+//!
+//! CopilotKit's client opens its socket again with the token that it has, and gives up after five failures in a row. So the
+//! token of a caller with an API key is signed with the key, and is valid after a restart and on other replicas. Other
+//! callers have no secret that all servers know: their tokens are kept in memory.
 
 use std::{
     collections::VecDeque,
@@ -14,7 +18,7 @@ use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::auth::Principal;
+use crate::auth::{ApiKey, Principal};
 
 /// The time for which a token opens connections.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
@@ -24,11 +28,16 @@ const MAX_PRINCIPALS: usize = 10_000;
 /// The oldest one loses its token.
 const MAX_TOKENS_OF_PRINCIPAL: usize = 64;
 
-/// The newest token of each credential: of each principal and expiry.
+/// Signed tokens change after this time, and are valid until the end of the next one.
+const SIGNED_STEP: Duration = Duration::from_secs(LIFETIME.as_secs() / 2);
+
 #[derive(SmartDefault)]
-pub(super) struct JoinTokens(
-    #[default(Mutex::new(LruCache::new(MAX_PRINCIPALS)))] Mutex<LruCache<String, VecDeque<Entry>>>,
-);
+pub(super) struct JoinTokens {
+    keys: Vec<ApiKey>,
+    /// The newest token of each credential: of each principal and expiry.
+    #[default(Mutex::new(LruCache::new(MAX_PRINCIPALS)))]
+    kept: Mutex<LruCache<String, VecDeque<Entry>>>,
+}
 
 struct Entry {
     secret: String,
@@ -37,11 +46,19 @@ struct Entry {
 }
 
 impl JoinTokens {
-    /// Returns a token of the form `KEY.SECRET`, where the key is a hash of the principal's id. Tabs with one credential share
-    /// it.
+    /// Signs the tokens of the callers with these keys.
+    pub(super) fn of_keys(keys: &[ApiKey]) -> Self {
+        Self { keys: keys.to_vec(), ..Self::default() }
+    }
+
+    /// Returns a token of the form `KEY.SECRET` or `KEY.STEP.SIGNATURE`, where the key is a hash of the principal's id. Tabs with
+    /// one credential share it.
     pub(super) fn issue(&self, principal: &Principal, now: Instant) -> String {
-        let key: String = Sha256::digest(principal.id()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        let mut tokens = self.0.lock();
+        let key = key_of(principal);
+        if let Some(api_key) = self.keys.iter().find(|api_key| api_key.principal() == principal) {
+            return signed(api_key, &key, step_of(SystemTime::now()) + 1);
+        }
+        let mut tokens = self.kept.lock();
         let of_principal = tokens.entry(key.clone()).or_insert_with(VecDeque::new);
         let is_same = |entry: &&Entry| entry.principal.expires_at() == principal.expires_at();
         if let Some(entry) = of_principal.iter().find(is_same).filter(|entry| entry.age(now) < LIFETIME / 2) {
@@ -60,12 +77,35 @@ impl JoinTokens {
     /// Returns the principal of a token, while its credential is accepted.
     pub(super) fn check(&self, token: &str, now: Instant) -> Option<Principal> {
         let (key, secret) = token.split_once('.')?;
-        let tokens = self.0.lock();
+        if let Some((step, _)) = secret.split_once('.') {
+            return self.check_signed(token, key, step.parse().ok()?, SystemTime::now());
+        }
+        let tokens = self.kept.lock();
         let is_same = |entry: &&Entry| bool::from(entry.secret.as_bytes().ct_eq(secret.as_bytes()));
         let entry = tokens.peek(key)?.iter().find(is_same).filter(|entry| entry.age(now) < LIFETIME)?;
         let has_expired = entry.principal.expires_at().is_some_and(|time| time <= SystemTime::now());
         (!has_expired).then(|| entry.principal.clone())
     }
+
+    fn check_signed(&self, token: &str, key: &str, step: u64, now: SystemTime) -> Option<Principal> {
+        let is_same = |api_key: &&ApiKey| bool::from(signed(api_key, key, step).as_bytes().ct_eq(token.as_bytes()));
+        let mut of_principal = self.keys.iter().filter(|api_key| key_of(api_key.principal()) == key);
+        let api_key = of_principal.find(is_same).filter(|_| step >= step_of(now))?;
+        Some(api_key.principal().clone())
+    }
+}
+
+fn key_of(principal: &Principal) -> String {
+    Sha256::digest(principal.id()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns the token that is valid until the end of a step.
+fn signed(api_key: &ApiKey, key: &str, step: u64) -> String {
+    format!("{key}.{step}.{}", api_key.sign(&format!("copilotkit join token {key} {step}")))
+}
+
+fn step_of(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() / SIGNED_STEP.as_secs()
 }
 
 impl Entry {
@@ -88,6 +128,29 @@ mod tests {
         let second = tokens.issue(&ann, start + LIFETIME / 2);
         assert_ne!(second, first);
         assert_eq!(tokens.check(&second, start + LIFETIME), Some(ann));
+    }
+
+    #[test]
+    fn the_token_of_a_key_is_valid_on_every_server_with_the_key_and_for_an_hour_at_most() {
+        let key = |name: &str, secret: &str| ApiKey::from_secret(name, secret);
+        let server = |keys: &[ApiKey]| JoinTokens::of_keys(keys);
+        let (ann, now) = (Principal::new("key", "ann"), Instant::now());
+        let (before, after) =
+            (server(&[key("ann", "a"), key("bob", "b")]), server(&[key("bob", "b"), key("ann", "a")]));
+        let token = before.issue(&ann, now);
+        assert_eq!(after.check(&token, now), Some(ann.clone()));
+        assert_eq!(after.issue(&ann, now), token);
+        // Another key of the name, and a key of another name.
+        assert_eq!(server(&[key("ann", "other")]).check(&token, now), None);
+        assert_eq!(server(&[key("bob", "a")]).check(&token, now), None);
+        let [name, step, signature] = token.split('.').collect::<Vec<_>>()[..] else { panic!("{token}") };
+        let later: u64 = step.parse::<u64>().unwrap() + 1;
+        for wrong in [format!("{name}.{later}.{signature}"), format!("{name}.{step}."), format!("{name}.x.{signature}")]
+        {
+            assert_eq!(after.check(&wrong, now), None, "{wrong}");
+        }
+        let check = |time: SystemTime| after.check_signed(&token, name, later - 1, time);
+        assert!(check(SystemTime::now() + SIGNED_STEP).is_some() && check(SystemTime::now() + LIFETIME).is_none());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::{
     socket, stop, threads,
 };
 use crate::{
+    auth::ApiKey,
     http::{
         ApiResult, App, Path, RouteAccess, RouteSet, at,
         follow::LastEventId,
@@ -30,11 +31,11 @@ use crate::{
 
 /// Returns the routes: those that need a credential, and the WebSocket, which needs a token. `GET /` names only the prefix,
 /// which is what a page needs.
-pub(crate) fn route_sets(options: &CopilotKitOptions, stores_threads: bool) -> Vec<RouteSet> {
+pub(crate) fn route_sets(options: &CopilotKitOptions, keys: &[ApiKey], stores_threads: bool) -> Vec<RouteSet> {
     if !options.enabled {
         return Vec::new();
     }
-    let (prefix, tokens) = (options.prefix.as_str(), Arc::new(JoinTokens::default()));
+    let (prefix, tokens) = (options.prefix.as_str(), Arc::new(JoinTokens::of_keys(keys)));
     let mut routes = OpenApiRouter::new()
         .routes(routes!(info::read_copilot_info))
         .routes(routes!(debug_events::follow_copilot_runs))

@@ -95,3 +95,12 @@ async fn a_socket_with_large_or_invalid_messages_is_closed() {
         assert!(!rest.contains("phx_reply"), "{rest}");
     }
 }
+
+/// The client opens its socket again with the token that it has.
+#[tokio::test]
+async fn the_token_of_a_key_opens_a_socket_after_a_restart() {
+    let token = token(&with_two_keys().await, "ada").await;
+    let server = with_two_keys().await;
+    let (_stream, head) = shake_hands(&server, &token, UPGRADE).await;
+    assert!(head.starts_with("HTTP/1.1 101"), "{head}");
+}
