@@ -14,7 +14,7 @@ use super::{
     },
     events::thread_event_hub::ThreadChange,
     limits::start_error::StartError,
-    log::Follower,
+    log::{Follower, taken_back::taken_back},
     options::ConcurrentRuns,
     persist::stored_request::StoredRequest,
     request::{RunRequest, StartedRun},
@@ -49,6 +49,8 @@ pub(super) struct Admission {
     pub(super) loaded: Option<LoadedThread>,
     /// Whether `loaded` was read for this run, so that it is not older than the request.
     is_read: bool,
+    /// Whether messages of the client were left out that a run has taken back.
+    is_behind: bool,
 }
 
 /// The result of an attempt to begin a run.
@@ -76,8 +78,17 @@ impl Runs {
         remove_placeholders(&mut request.input.messages);
         let anonymous = name_messages(&mut request.input.messages);
         let (runs, threads) = (self.clone(), threads.clone());
-        let mut admission =
-            Box::new(Admission { runs, threads, key, turn, request, anonymous, loaded, is_read: false });
+        let mut admission = Box::new(Admission {
+            runs,
+            threads,
+            key,
+            turn,
+            request,
+            anonymous,
+            loaded,
+            is_read: false,
+            is_behind: false,
+        });
         loop {
             // The attempt completes even if the client leaves, because a run that was begun has to be ended.
             let (same, run, lost) = match CompleteOnDrop::new(admission.begin()).await? {
@@ -155,8 +166,10 @@ impl Admission {
     /// again.
     async fn begin(mut self: Box<Self>) -> Result<BeginAttempt, StartError> {
         loop {
-            let Self { threads, key, request, anonymous, loaded, .. } = &*self;
-            let client = ClientInput { input: &request.input, anonymous, is_reply: request.is_reply };
+            self.leave_out_taken_back().await?;
+            let Self { threads, key, request, anonymous, loaded, is_behind, .. } = &*self;
+            let client =
+                ClientInput { input: &request.input, anonymous, is_behind: *is_behind, is_reply: request.is_reply };
             let Some(plan) = Plan::make(&threads.store, key, loaded.as_ref(), client).await? else {
                 self.load().await?;
                 continue;
@@ -202,6 +215,25 @@ impl Admission {
                 BeginOutcome::Changed => self.load().await?,
             }
         }
+    }
+
+    /// Leaves out messages of the client that a run of the thread has taken back.
+    async fn leave_out_taken_back(&mut self) -> Result<(), StoreError> {
+        let Self { threads, key, request, anonymous, loaded, .. } = self;
+        let Some(loaded) = loaded else { return Ok(()) };
+        let messages = &mut request.input.messages;
+        let taken_back = taken_back(&threads.store, &key.owner, &loaded.branch, messages).await?;
+        if taken_back.is_empty() {
+            return Ok(());
+        }
+        tracing::info!(count = taken_back.len(), "left out messages of the client that its run has taken back");
+        let mut is_anonymous: Vec<_> = (0..messages.len()).map(|at| anonymous.binary_search(&at).is_ok()).collect();
+        let mut kept = messages.iter().map(|message| !taken_back.contains(message.id()));
+        is_anonymous.retain(|_| kept.next().unwrap_or_default());
+        *anonymous = (0..).zip(is_anonymous).filter_map(|(at, is_anonymous)| is_anonymous.then_some(at)).collect();
+        messages.to_mut().retain(|message| !taken_back.contains(message.id()));
+        self.is_behind = true;
+        Ok(())
     }
 
     /// Reads the thread, when there is memory for it.

@@ -4,7 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use agui_server::{
     Server,
-    agent::{EventStream, RunContext, builtin::Echo, emit::TextMessage, events},
+    agent::{
+        EventStream, RunContext,
+        builtin::Echo,
+        emit::{TextMessage, ToolCallEvents},
+        events,
+    },
     internal::now,
     protocol::{Event, Message, RunAgentInput, event::RunStarted},
     store::{BeginOutcome, EventBatch, Lease, MemoryStore, NewRun, Store, ThreadKey},
@@ -73,6 +78,45 @@ async fn a_lost_run_is_closed_with_its_logged_messages() {
     assert_eq!(lines[1..5].iter().map(|line| &line["event"]).collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
     assert_eq!(lines[5]["end"]["outcome"], "finished");
     server.events(&ask("t", "r2", "m2", "again")).await;
+}
+
+/// The page was shown the beginning of an answer, and has not read on in the log.
+#[tokio::test]
+async fn what_a_continued_run_has_taken_back_is_no_message_of_the_client() {
+    for (is_delivered, has_id_of_call) in [(false, false), (true, false), (false, true)] {
+        let (message, call) = (TextMessage::new(), ToolCallEvents::new("find"));
+        let mut events = vec![RunStarted::new("t".into(), "r".into()).into(), message.start(), message.delta("half")];
+        let mut cut = vec![serde_json::json!({ "id": message.id(), "role": "assistant", "content": "half" })];
+        if has_id_of_call {
+            events.extend([message.end(), call.start()]);
+            let function = serde_json::json!({ "name": "find", "arguments": "" });
+            let made = serde_json::json!({ "id": call.id(), "type": "function", "function": function });
+            cut.push(serde_json::json!({ "id": call.id(), "role": "assistant", "toolCalls": [made] }));
+        }
+        let store = left_behind(true, &events).await;
+        let server = Running::start(Server::new().agent("echo", Echo).store(store)).await;
+        let thread = server.until_status("t", "finished").await;
+        assert_eq!(said(&thread), ["user: go", "assistant: go"]);
+        if is_delivered {
+            log(&server).await;
+        }
+        let mut request = ask("t", "r2", "m2", "again");
+        let (go, again) = (thread["messages"][0].clone(), request["messages"][0].clone());
+        request["messages"] = [vec![go], cut, vec![again]].concat().into();
+        let events = server.events(&request).await;
+        let thread = server.thread("t").await;
+        assert_eq!(said(&thread), ["user: go", "assistant: go", "user: again", "assistant: again"], "{is_delivered}");
+        assert!(types(&events).contains(&"MESSAGES_SNAPSHOT"), "the client gets what it has not seen: {events:?}");
+        // A client that keeps the message all the same makes no branch by it.
+        request["messages"].as_array_mut().unwrap().insert(1, thread["messages"][1].clone());
+        let answer = thread["messages"][3].clone();
+        let next = ask("t", "r3", "m3", "more")["messages"][0].clone();
+        request["messages"].as_array_mut().unwrap().extend([answer, next]);
+        request["runId"] = "r3".into();
+        server.events(&request).await;
+        let all = ["user: go", "assistant: go", "user: again", "assistant: again", "user: more", "assistant: more"];
+        assert_eq!(said(&server.thread("t").await), all);
+    }
 }
 
 #[tokio::test]

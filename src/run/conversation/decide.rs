@@ -56,12 +56,14 @@ pub(crate) struct ClientList<'a> {
     pub(crate) messages: &'a [Message],
     /// The positions of the messages that came without an id, ascending.
     pub(crate) anonymous: &'a [usize],
+    /// True if the client showed messages that a run has taken back, so that it has not seen what follows them.
+    pub(crate) is_behind: bool,
     /// True if the request replies to an open interrupt. It then continues the branch, even if it leaves out the end.
     pub(crate) replies_to_interrupt: bool,
 }
 
 pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDecision {
-    let ClientList { messages: client, anonymous, replies_to_interrupt } = list;
+    let ClientList { messages: client, anonymous, is_behind, replies_to_interrupt } = list;
     let shown = shown(stored, client, anonymous);
     let (Some(last_shown), Some(end)) = (shown.iter().rposition(Option::is_some), shown.iter().flatten().max()) else {
         let case = if stored.len() == 0 { BranchCase::New } else { BranchCase::NothingKnown };
@@ -71,7 +73,8 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
     let asks_something_new = last_shown + 1 < client.len();
     let case = match end + 1 < stored.len() {
         false => BranchCase::Continues,
-        true if replies_to_interrupt || is_unseen(stored, *end, asks_something_new) => BranchCase::Unseen,
+        true if replies_to_interrupt || (is_behind && asks_something_new) => BranchCase::Unseen,
+        true if is_unseen(stored, *end, asks_something_new) => BranchCase::Unseen,
         true => BranchCase::Branches,
     };
     let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };

@@ -23,19 +23,21 @@ pub(crate) struct ClientInput<'a> {
     pub(crate) input: &'a RunAgentInput,
     /// The positions of the messages that came without an id, ascending. They have been given random ids.
     pub(crate) anonymous: &'a [usize],
+    /// True if messages were left out that a run has taken back.
+    pub(crate) is_behind: bool,
     /// True if the request answers interrupts, also if it decides none of them.
     pub(crate) is_reply: bool,
 }
 
 impl<'a> ClientInput<'a> {
     fn list(self, open_interrupts: &[Interrupt]) -> ClientList<'a> {
-        let Self { input: RunAgentInput { messages, resume, .. }, anonymous, .. } = self;
+        let Self { input: RunAgentInput { messages, resume, .. }, anonymous, is_behind, .. } = self;
         let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
         let replies_to_interrupt = match resume.is_empty() {
             true => self.is_reply && !open_interrupts.is_empty(),
             false => resume.iter().any(is_open),
         };
-        ClientList { messages, anonymous, replies_to_interrupt }
+        ClientList { messages, anonymous, is_behind, replies_to_interrupt }
     }
 
     fn is_reply(self) -> bool {

@@ -8,6 +8,7 @@ mod follower;
 pub(crate) mod live;
 pub(crate) mod log_replay;
 pub(crate) mod mark;
+pub(crate) mod taken_back;
 mod writer;
 
 pub(crate) use follower::{FollowError, Follower};

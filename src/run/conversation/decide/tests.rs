@@ -75,7 +75,7 @@ fn decides(stored: &Branch, client: &[Message], case: BranchCase, expected: &[&s
 }
 
 fn of(messages: &[Message]) -> ClientList<'_> {
-    ClientList { messages, anonymous: &[], replies_to_interrupt: false }
+    ClientList { messages, anonymous: &[], is_behind: false, replies_to_interrupt: false }
 }
 
 #[test]
