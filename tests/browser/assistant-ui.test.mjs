@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 
 import { endedRuns, runOutside, useBrowser } from "./browser.mjs";
-import { button, labelled, testApproval, testDeclinedForm, testPageTool, testStop } from "./chat.mjs";
+import { button, labelled, testApproval, testFailure, testForms, testPageTool, testStop } from "./chat.mjs";
 
 const used = useBrowser();
 const open = (options) => used.open("assistant-ui", options);
@@ -23,7 +23,8 @@ test("a message is answered, with the calls of the server's tools", async () => 
 
 testPageTool(chat);
 testApproval(chat);
-testDeclinedForm(chat);
+testForms(chat);
+testFailure(chat);
 testStop(chat);
 
 test("a reloaded page shows the conversation and continues it", async () => {

@@ -16,6 +16,7 @@ export const labelled = {
   },
   shows: (page, text) => page.locator("body", { hasText: text }).waitFor(),
   stop: (page) => button(page, "Stop").click(),
+  field: (page) => page.getByLabel("Message", { exact: true }),
 };
 
 export function testPageTool({ used, open, send, shows }) {
@@ -40,14 +41,65 @@ export function testApproval({ used, open, send, shows }) {
   }
 }
 
-export function testDeclinedForm({ open, send, shows }) {
-  test("a form that the page cannot draw can be declined, and the next message is answered", async () => {
+/** Fills the demo's form in. */
+export async function fillForm(page, size = "M") {
+  await page.getByLabel("Name", { exact: true }).fill("Ada");
+  await page.getByLabel("E-mail", { exact: true }).fill("ada@example.com");
+  await page.getByLabel("Size", { exact: true }).selectOption(size);
+}
+
+export function testForms({ used, open, send, shows, field }) {
+  const submit = (page) => button(page, "Send").first().click();
+
+  test("a form is drawn by its schema, and the field for messages is locked until it is answered", async () => {
+    const page = await open();
+    await send(page, "form");
+    await page.getByLabel("E-mail", { exact: true }).fill("ada");
+    assert.ok(await field(page).isDisabled());
+    // The browser does not send a form with a required field that is empty, or with a text of another format.
+    await submit(page);
+    const isInvalid = (label) => page.getByLabel(label, { exact: true }).evaluate((input) => !input.validity.valid);
+    for (const label of ["Name", "E-mail", "Size"]) assert.ok(await isInvalid(label), label);
+    await fillForm(page);
+    await submit(page);
+    await shows(page, "Thank you, Ada! Your T-shirt in size M is set aside, and ada@example.com gets a confirmation.");
+    assert.deepEqual((await endedRuns(used, page)).interrupts, []);
+    await page.locator("*:enabled").and(field(page)).waitFor();
+  });
+
+  test("a form whose answer the server refuses is shown again, with the reason", async () => {
+    const page = await open();
+    await send(page, "form");
+    await fillForm(page);
+    // The page itself would not send this size.
+    const change = (route) => route.continue({ postData: route.request().postData().replace('"size":"M"', '"size":"XXL"') });
+    await page.route((url) => /send-message|\/run$/.test(url.pathname), change, { times: 1 });
+    await submit(page);
+    await page.getByRole("alert").filter({ hasText: "does not match its schema: payload/size" }).waitFor();
+    await fillForm(page, "L");
+    await submit(page);
+    await shows(page, "Thank you, Ada! Your T-shirt in size L is set aside");
+    used.problems.splice(0); // Some libraries write the refusal to the console.
+  });
+
+  test("a form can be declined, and the next message is answered", async () => {
     const page = await open();
     await send(page, "form");
     await button(page, "Decline").click();
     await shows(page, "All right, no T-shirt then.");
     await send(page, "hello");
     await shows(page, "Hello! How can I help you?");
+  });
+}
+
+export function testFailure({ used, open, send, shows }) {
+  test("a run that fails is shown with its reason, and the next message is answered", async () => {
+    const page = await open();
+    await send(page, "fail");
+    await page.getByRole("alert").filter({ hasText: "The demo was asked to fail." }).waitFor();
+    await send(page, "hello");
+    await shows(page, "Hello! How can I help you?");
+    used.problems.splice(0);
   });
 }
 

@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 
 import { answerDialogs, endedRuns, runOutside, shot, statuses, storedThread, useBrowser } from "./browser.mjs";
-import { button, testApproval, testPageTool, testStop, testStopAfterReload } from "./chat.mjs";
+import { button, testApproval, testForms, testPageTool, testStop, testStopAfterReload } from "./chat.mjs";
 
 const used = useBrowser();
 const open = (options) => used.open("copilotkit", options);
@@ -21,7 +21,8 @@ const assistants = (page) => page.getByTestId("copilot-assistant-message");
 const ended = (page, text) => assistants(page).last().filter({ hasText: text }).waitFor();
 /** Waits until the page knows that the run has ended. During a run the button means Stop and needs no text. */
 const idle = (page) => page.getByTestId("copilot-send-button").and(page.locator(":disabled")).waitFor();
-const chat = { used, open, send, shows: ended, stop: (page) => page.getByTestId("copilot-send-button").click() };
+const stop = (page) => page.getByTestId("copilot-send-button").click();
+const chat = { used, open, send, shows: ended, stop, field: (page) => page.getByTestId("copilot-chat-textarea") };
 
 /** Does `load`, which loads the page, and waits until the page's lists and chat receive changes from the server. */
 async function joined(page, load) {
@@ -77,38 +78,7 @@ test("two interrupts are answered in one run", async () => {
   await ended(page, "Done: a train to Beijing is booked; declined, so no hotel is booked.");
 });
 
-test("a form is filled in", async () => {
-  const page = await open();
-  await send(page, "form");
-  for (const [name, value] of [["name", "Ada"], ["email", "ada@example.com"], ["size", "M"]]) {
-    await page.getByPlaceholder(name, { exact: true }).fill(value);
-  }
-  await button(page, "Send").click();
-  await ended(page, "Thank you, Ada! Your T-shirt in size M is set aside");
-});
-
-test("a form whose answer the server refuses is shown again, with the reason", async () => {
-  const page = await open();
-  await send(page, "form");
-  const fill = async (size) => {
-    for (const [name, value] of [["name", "Ada"], ["email", "ada@example.com"], ["size", size]]) {
-      await page.getByPlaceholder(name, { exact: true }).fill(value);
-    }
-    await button(page, "Send").click();
-  };
-  await fill("XXL");
-  await page.getByRole("alert").filter({ hasText: "does not match its schema: payload/size" }).waitFor();
-  await fill("M");
-  await ended(page, "Thank you, Ada! Your T-shirt in size M is set aside");
-  used.problems.splice(0); // CopilotKit writes the refusal to the console.
-});
-
-test("a form can be left", async () => {
-  const page = await open();
-  await send(page, "form");
-  await button(page, "Cancel").click();
-  await ended(page, "All right, no T-shirt then.");
-});
+testForms(chat);
 
 test("the demo agent draws a form, its button reaches the agent, and a reload shows the form again", async () => {
   const page = await open();

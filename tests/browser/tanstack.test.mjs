@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { answerDialogs, endedRuns, statuses, useBrowser } from "./browser.mjs";
-import { button, labelled, testApproval, testDeclinedForm, testPageTool, testStop } from "./chat.mjs";
+import { button, labelled, testApproval, testFailure, testForms, testPageTool, testStop } from "./chat.mjs";
 
 const used = useBrowser();
 const open = () => used.open("tanstack");
@@ -20,7 +20,8 @@ test("a message is answered, with the calls of the server's tools", async () => 
 
 testPageTool(chat);
 testApproval(chat);
-testDeclinedForm(chat);
+testForms(chat);
+testFailure(chat);
 testStop(chat);
 
 test("an edited message starts a branch", async () => {

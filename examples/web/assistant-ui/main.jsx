@@ -12,7 +12,10 @@ import {
   Tools,
 } from "@assistant-ui/react";
 import { fromAgUiMessages, useAgUiInterrupts, useAgUiRuntime, useAgUiSubmitInterruptResponses } from "@assistant-ui/react-ag-ui";
+import { useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
+
+import { Question } from "../question";
 
 const SERVER = "http://127.0.0.1:8080";
 const FILES = ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"];
@@ -32,6 +35,8 @@ const agent = new ThreadAgent({ url: `${SERVER}/send-message`, threadId });
 // The server keeps the thread, so the page loads it and appends nothing.
 const history = {
   async load() {
+    // The library reads no thread while a question waits for an answer.
+    agent.pendingInterrupts = [];
     await agent.connectAgent();
     const messages = fromAgUiMessages(agent.messages);
     const { pendingInterrupts: interrupts, state } = agent;
@@ -84,34 +89,53 @@ function Message({ message }) {
 }
 
 // An interrupt ends a run with questions. The next run continues with the answers to all of them.
-function Questions() {
+function Questions({ onRefusal }) {
   const interrupts = useAgUiInterrupts();
   const submit = useAgUiSubmitInterruptResponses();
-  if (interrupts.length === 0) return null;
-  // A question that is no approval, such as a form, can only be declined here.
-  const isApproval = interrupts.every(({ responseSchema }) => responseSchema?.properties?.approved);
-  const reply = (approved) => (isApproval ? { status: "resolved", payload: { approved } } : { status: "cancelled" });
-  const answer = (approved) => submit(interrupts.map(({ id }) => ({ interruptId: id, ...reply(approved) })));
-  return (
-    <div>
-      {interrupts.map(({ id, message }) => <p key={id}>{message}</p>)}
-      {isApproval && <button onClick={() => answer(true)}>Approve</button>}{" "}
-      <button onClick={() => answer(false)}>Decline</button>
-    </div>
-  );
+  const answers = useRef([]);
+  const answer = (interruptId, reply) => {
+    answers.current.push({ interruptId, ...reply });
+    if (answers.current.length === interrupts.length) submit(answers.current.splice(0)).catch(onRefusal);
+  };
+  return interrupts.map(({ id, message, responseSchema }) => (
+    <Question
+      key={id}
+      message={message}
+      schema={responseSchema}
+      resolve={(payload) => answer(id, { status: "resolved", payload })}
+      cancel={() => answer(id, { status: "cancelled" })}
+    />
+  ));
 }
 
-function App() {
-  const runtime = useAgUiRuntime({ agent, adapters: { history } });
+// The library takes no message while a question is open.
+function Field() {
+  const disabled = useAgUiInterrupts().length > 0;
+  const placeholder = disabled ? "Answer the question first" : undefined;
+  return <ComposerPrimitive.Input aria-label="Message" disabled={disabled} placeholder={placeholder} />;
+}
+
+// After an answer that the server refuses, the page reads the thread again, with the questions that are open.
+function Page() {
+  const [problem, setProblem] = useState();
+  const [reads, setReads] = useState(0);
+  // The library has not ended the run yet.
+  const onRefusal = () => setTimeout(() => setReads(reads + 1), 100);
+  return <><p role="alert">{problem}</p><App key={reads} onRefusal={onRefusal} setProblem={setProblem} /></>;
+}
+
+function App({ onRefusal, setProblem }) {
+  const onError = ({ message }) => setProblem(message);
+  const runtime = useAgUiRuntime({ agent, adapters: { history }, onError });
   return (
     <AssistantRuntimeProvider runtime={runtime} config={AuiConfig({ tools: Tools({ toolkit }) })}>
       <ThreadPrimitive.Root>
         <ThreadPrimitive.Messages>{({ message }) => <Message message={message} />}</ThreadPrimitive.Messages>
-        <Questions />
+        <Questions onRefusal={onRefusal} />
         {/* The library loses a message that is sent while it loads the thread. */}
         <AuiIf condition={({ thread }) => !thread.isLoading}>
-          <ComposerPrimitive.Root>
-            <ComposerPrimitive.Input aria-label="Message" /> <ComposerPrimitive.Send>Send</ComposerPrimitive.Send>{" "}
+          <ComposerPrimitive.Root onSubmit={() => setProblem()}>
+            <Field /> <ComposerPrimitive.Send>Send</ComposerPrimitive.Send>{" "}
             <ComposerPrimitive.Cancel>Stop</ComposerPrimitive.Cancel>
           </ComposerPrimitive.Root>
         </AuiIf>
@@ -120,4 +144,4 @@ function App() {
   );
 }
 
-createRoot(document.getElementById("root")).render(<App />);
+createRoot(document.getElementById("root")).render(<Page />);

@@ -1,4 +1,4 @@
-// The page of ../copilotkit-first and more. Each of the two is complete, so that it can be copied alone.
+// The page of ../copilotkit-first and more. With ../question.jsx it is complete, and can be copied.
 import {
   CopilotChat, CopilotKit, useAgent, useCopilotKit, useFrontendTool, useInterrupt, useRenderTool, useThreads,
 } from "@copilotkit/react-core/v2";
@@ -6,6 +6,8 @@ import "@copilotkit/react-core/v2/styles.css";
 import { useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { z } from "zod";
+
+import { Question } from "../question";
 
 // A thread for each tab. It is restored after a reload.
 const threadId = (sessionStorage.thread ??= crypto.randomUUID());
@@ -25,16 +27,27 @@ function Chat() {
     parameters: z.object({ keyword: z.string() }),
     handler: async ({ keyword }) => FILES.filter((file) => file.includes(keyword)),
   });
+  const { agent } = useAgent();
+  const argumentsOf = (toolCallId) => {
+    const calls = agent.messages.flatMap(({ toolCalls = [] }) => toolCalls);
+    return calls.find((call) => call.id === toolCallId)?.function.arguments;
+  };
   // A question that ends a run. The next run continues with the answer.
   useInterrupt({
     render: ({ interrupts, resolve, cancel }) =>
-      interrupts.map((interrupt) => (
-        <Question key={interrupt.id} {...interrupt} resolve={resolve} cancel={cancel} />
+      interrupts.map(({ id, message, toolCallId, responseSchema }) => (
+        <Question
+          key={id}
+          message={message}
+          args={argumentsOf(toolCallId)}
+          schema={responseSchema}
+          resolve={(payload) => resolve(payload, id)}
+          cancel={() => cancel(id)}
+        />
       )),
   });
 
   // Edit and regenerate: the next run starts a branch at the user's message with this id, or at the last one before it.
-  const { agent } = useAgent();
   const { copilotkit } = useCopilotKit();
   const runFrom = (id, content) => {
     const shown = agent.messages.slice(0, agent.messages.findIndex((message) => message.id === id) + 1);
@@ -72,34 +85,6 @@ function Chat() {
       {problem && <p role="alert">{problem}</p>}
       <CopilotChat threadId={threadId} messageView={messageView} input={input} />
     </>
-  );
-}
-
-// The schema of an interrupt describes the answer: a decision about a tool call, or the fields of a form.
-function Question({ id, message, toolCallId, responseSchema: { properties }, resolve, cancel }) {
-  const calls = useAgent().agent.messages.flatMap(({ toolCalls = [] }) => toolCalls);
-  const args = calls.find((call) => call.id === toolCallId)?.function.arguments;
-  // The next run starts when all questions have an answer.
-  const [answer, setAnswer] = useState();
-  const send = (event) => {
-    event.preventDefault();
-    setAnswer("Sent");
-    resolve(Object.fromEntries(new FormData(event.target)), id);
-  };
-  const decide = (name, approved) => <button onClick={() => (setAnswer(name), resolve({ approved }, id))}>{name}</button>;
-  if (answer) return <p className="question">{message} <code>{args}</code> <strong>{answer}</strong></p>;
-  if (properties.approved) {
-    return (
-      <p className="question">
-        {message} <code>{args}</code> {decide("Approve", true)} {decide("Decline", false)}
-      </p>
-    );
-  }
-  return (
-    <form className="question" onSubmit={send}>
-      {message} {Object.keys(properties).map((name) => <input key={name} name={name} placeholder={name} />)}{" "}
-      <button>Send</button> <button type="button" onClick={() => (setAnswer("Cancelled"), cancel(id))}>Cancel</button>
-    </form>
   );
 }
 

@@ -1,8 +1,10 @@
 import { clientTools, fetchServerSentEvents, useChat } from "@tanstack/ai-react";
 import { toolDefinition } from "@tanstack/ai/client";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { z } from "zod";
+
+import { Question } from "../question";
 
 const SERVER = "http://127.0.0.1:8080";
 const FILES = ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"];
@@ -26,7 +28,15 @@ function Part({ part }) {
   return null;
 }
 
-function App() {
+// After an answer that the server refuses, the page reads the thread again, with the questions that are open.
+function Page() {
+  const [{ reads, problem }, setRead] = useState({ reads: 0 });
+  const onRefusal = (error) => setRead({ reads: reads + 1, problem: error.message });
+  const forget = () => setRead({ reads });
+  return <><p role="alert">{problem}</p><App key={reads} onRefusal={onRefusal} onReply={forget} /></>;
+}
+
+function App({ onRefusal, onReply }) {
   const chat = useChat({
     threadId, connection, tools, persistence: true, forwardedProps: { onDisconnect: "continue" },
   });
@@ -39,10 +49,13 @@ function App() {
     setText("");
   };
   // The next run begins when all interrupts are answered.
-  // A question that is no approval, such as a form, can only be declined here.
-  const isApproval = interrupts.every(({ responseSchema }) => responseSchema?.properties?.approved);
-  const answer = (approved) =>
-    interrupts.forEach((interrupt) => (isApproval ? interrupt.resolveInterrupt({ approved }) : interrupt.cancel()));
+  const isReply = useRef(false);
+  const reply = (send) => ((isReply.current = true), onReply(), send());
+  useEffect(() => {
+    if (error && isReply.current) onRefusal(error);
+    if (!isLoading) isReply.current = false;
+  }, [error, isLoading]);
+  const isLocked = interrupts.length > 0;
   // `chat.stop()` would leave the detached run running.
   const stop = () => fetch(`${SERVER}/threads/${threadId}/runs/${chat.runId}/cancel`, { method: "POST" });
   const edit = (index) => {
@@ -60,16 +73,25 @@ function App() {
           {role === "user" && <button disabled={isLoading} onClick={() => edit(index)}>Edit</button>}
         </p>
       ))}
-      {interrupts.map(({ id, message }) => <p key={id}>{message}</p>)}
-      {interrupts.length > 0 && (
-        <p>
-          {isApproval && <button onClick={() => answer(true)}>Approve</button>}{" "}
-          <button onClick={() => answer(false)}>Decline</button>
-        </p>
-      )}
+      {interrupts.map((interrupt) => (
+        <Question
+          key={interrupt.id}
+          message={interrupt.message}
+          schema={interrupt.responseSchema}
+          resolve={(payload) => reply(() => interrupt.resolveInterrupt(payload))}
+          cancel={() => reply(() => interrupt.cancel())}
+        />
+      ))}
       <p role="alert">{error?.message}</p>
       <form onSubmit={send}>
-        <input aria-label="Message" value={text} onChange={(event) => setText(event.target.value)} /> <button>Send</button>{" "}
+        <input
+          aria-label="Message"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          disabled={isLocked}
+          placeholder={isLocked ? "Answer the question first" : undefined}
+        />{" "}
+        <button disabled={isLocked}>Send</button>{" "}
         <button type="button" disabled={isLoading} onClick={chat.reload}>Repeat</button>{" "}
         <button type="button" onClick={stop}>Stop</button>
       </form>
@@ -77,4 +99,4 @@ function App() {
   );
 }
 
-createRoot(document.getElementById("root")).render(<App />);
+createRoot(document.getElementById("root")).render(<Page />);

@@ -1,0 +1,63 @@
+// A question of the agent, as the pages beside this file draw it: a decision about a call, or a form by the schema of the answer.
+import { useState } from "react";
+
+const INPUT_TYPES = { email: "email", uri: "url", date: "date", time: "time" };
+const isNumber = (type) => type === "number" || type === "integer";
+
+/** `resolve` takes the answer. `cancel` leaves the question without one, which is how a form is declined. */
+export function Question({ message, args, schema, resolve, cancel }) {
+  // The next run starts when all questions have an answer.
+  const [answer, setAnswer] = useState();
+  const { properties = {}, required = [] } = schema ?? { properties: { approved: {} } };
+  const names = Object.keys(properties);
+  const send = (event) => {
+    event.preventDefault();
+    setAnswer("Sent");
+    resolve(Object.fromEntries(names.map((name) => [name, valueOf(event.target, name, properties[name])])));
+  };
+  const decide = (name, reply) => <button type="button" onClick={() => (setAnswer(name), reply())}>{name}</button>;
+  if (answer) return <p className="question">{message} <code>{args}</code> <strong>{answer}</strong></p>;
+  if (properties.approved) {
+    return (
+      <p className="question">
+        {message} <code>{args}</code> {decide("Approve", () => resolve({ approved: true }))}{" "}
+        {decide("Decline", () => resolve({ approved: false }))}
+      </p>
+    );
+  }
+  return (
+    <form className="question" onSubmit={send}>
+      {message}{" "}
+      {names.map((name) => <Field key={name} name={name} {...properties[name]} isRequired={required.includes(name)} />)}{" "}
+      <button>Send</button> {decide("Decline", cancel)}
+    </form>
+  );
+}
+
+function Field({ name, title = name, description, type, enum: values, format, isRequired, default: value, ...limits }) {
+  const common = { name, title: description, required: isRequired };
+  if (values) {
+    return (
+      <label>
+        {title}{" "}
+        <select {...common} aria-label={title} defaultValue={values.includes(value) ? values.indexOf(value) : ""}>
+          <option value="">…</option>
+          {values.map((choice, at) => <option key={at} value={at}>{String(choice)}</option>)}
+        </select>{" "}
+      </label>
+    );
+  }
+  if (type === "boolean") return <label><input type="checkbox" name={name} defaultChecked={value} /> {title} </label>;
+  const { minLength, maxLength, pattern, minimum: min, maximum: max } = limits;
+  const kind = isNumber(type) ? { type: "number", step: type === "integer" ? 1 : "any", min, max } : { type: INPUT_TYPES[format] ?? "text" };
+  return <label>{title} <input {...common} {...kind} {...{ minLength, maxLength, pattern }} defaultValue={value} /> </label>;
+}
+
+/** Returns `undefined`, which JSON leaves out, for a field that is empty. */
+function valueOf(form, name, { type, enum: values }) {
+  const text = new FormData(form).get(name);
+  if (type === "boolean") return text !== null;
+  if (!text) return undefined;
+  if (values) return values[text];
+  return isNumber(type) ? Number(text) : text;
+}
