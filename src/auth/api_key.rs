@@ -20,12 +20,16 @@ const SOURCE: &str = "key";
 pub struct ApiKey {
     principal: Principal,
     digest: [u8; 32],
+    /// Another hash, which is not in a configuration as the digest may be.
+    signing_key: Option<[u8; 32]>,
 }
 
 impl ApiKey {
     /// A key, given in plain text.
     pub fn from_secret(name: impl AsRef<str>, secret: &str) -> Self {
-        Self::new(name.as_ref(), Sha256::digest(secret.as_bytes()).into())
+        let signing_key = Sha256::new().chain_update("agui-server signs with ").chain_update(secret).finalize();
+        let signing_key = Some(signing_key.into());
+        Self { signing_key, ..Self::new(name.as_ref(), Sha256::digest(secret.as_bytes()).into()) }
     }
 
     /// A key, given as the SHA-256 of its plain text in hexadecimal.
@@ -49,16 +53,17 @@ impl ApiKey {
         &self.principal
     }
 
-    /// Returns a signature of a text, in hexadecimal, which only holders of the key can make. The inner hash keeps a longer
-    /// text from having a signature that follows from this one.
-    pub(crate) fn sign(&self, text: &str) -> String {
-        let inner = Sha256::new().chain_update(self.digest).chain_update(text).finalize();
-        let outer = Sha256::new().chain_update(self.digest).chain_update(inner).finalize();
-        outer.iter().map(|byte| format!("{byte:02x}")).collect()
+    /// Returns a signature of a text, in hexadecimal, which only holders of the key can make; `None` for a key that was given as
+    /// its SHA-256. The inner hash keeps a longer text from having a signature that follows from this one.
+    pub(crate) fn sign(&self, text: &str) -> Option<String> {
+        let key = self.signing_key?;
+        let inner = Sha256::new().chain_update(key).chain_update(text).finalize();
+        let outer = Sha256::new().chain_update(key).chain_update(inner).finalize();
+        Some(outer.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
     fn new(name: &str, digest: [u8; 32]) -> Self {
-        Self { principal: Principal::new(SOURCE, name), digest }
+        Self { principal: Principal::new(SOURCE, name), digest, signing_key: None }
     }
 }
 

@@ -2,8 +2,8 @@
 //! a token for it.
 //!
 //! CopilotKit's client opens its socket again with the token that it has, and gives up after five failures in a row. So the
-//! token of a caller with an API key is signed with the key, and is valid after a restart and on other replicas. Other
-//! callers have no secret that all servers know: their tokens are kept in memory.
+//! token of a caller with an API key is signed with the key, and is valid after a restart and on other replicas. Of other
+//! callers, and of keys that the configuration has as SHA-256, the servers know no secret: their tokens are kept in memory.
 
 use std::{
     collections::VecDeque,
@@ -55,8 +55,10 @@ impl JoinTokens {
     /// one credential share it.
     pub(super) fn issue(&self, principal: &Principal, now: Instant) -> String {
         let key = key_of(principal);
-        if let Some(api_key) = self.keys.iter().find(|api_key| api_key.principal() == principal) {
-            return signed(api_key, &key, step_of(SystemTime::now()) + 1);
+        let step = step_of(SystemTime::now()) + 1;
+        let mut of_principal = self.keys.iter().filter(|api_key| api_key.principal() == principal);
+        if let Some(token) = of_principal.find_map(|api_key| signed(api_key, &key, step)) {
+            return token;
         }
         let mut tokens = self.kept.lock();
         let of_principal = tokens.entry(key.clone()).or_insert_with(VecDeque::new);
@@ -88,7 +90,9 @@ impl JoinTokens {
     }
 
     fn check_signed(&self, token: &str, key: &str, step: u64, now: SystemTime) -> Option<Principal> {
-        let is_same = |api_key: &&ApiKey| bool::from(signed(api_key, key, step).as_bytes().ct_eq(token.as_bytes()));
+        let is_same = |api_key: &&ApiKey| {
+            signed(api_key, key, step).is_some_and(|own| own.as_bytes().ct_eq(token.as_bytes()).into())
+        };
         let mut of_principal = self.keys.iter().filter(|api_key| key_of(api_key.principal()) == key);
         let api_key = of_principal.find(is_same).filter(|_| step >= step_of(now))?;
         Some(api_key.principal().clone())
@@ -100,8 +104,9 @@ fn key_of(principal: &Principal) -> String {
 }
 
 /// Returns the token that is valid until the end of a step.
-fn signed(api_key: &ApiKey, key: &str, step: u64) -> String {
-    format!("{key}.{step}.{}", api_key.sign(&format!("copilotkit join token {key} {step}")))
+fn signed(api_key: &ApiKey, key: &str, step: u64) -> Option<String> {
+    let signature = api_key.sign(&format!("copilotkit join token {key} {step}"))?;
+    Some(format!("{key}.{step}.{signature}"))
 }
 
 fn step_of(time: SystemTime) -> u64 {
@@ -143,6 +148,9 @@ mod tests {
         // Another key of the name, and a key of another name.
         assert_eq!(server(&[key("ann", "other")]).check(&token, now), None);
         assert_eq!(server(&[key("bob", "a")]).check(&token, now), None);
+        let of_digest = ApiKey::from_sha256("ann", &"ab".repeat(32)).unwrap();
+        let unsigned = server(&[of_digest.clone()]).issue(&ann, now);
+        assert!(unsigned.split('.').count() == 2 && server(&[of_digest]).check(&unsigned, now).is_none());
         let [name, step, signature] = token.split('.').collect::<Vec<_>>()[..] else { panic!("{token}") };
         let later: u64 = step.parse::<u64>().unwrap() + 1;
         for wrong in [format!("{name}.{later}.{signature}"), format!("{name}.{step}."), format!("{name}.x.{signature}")]
