@@ -27,10 +27,10 @@ const TRANSPORTS = { rest: "auto", single: "single" };
 const statuses = ({ runs }) => runs.map(({ status }) => status);
 
 /** Polls the thread until no run is active, for at most 10 s. */
-async function ended(threadId) {
+async function ended(threadId, of = server) {
   const deadline = Date.now() + 10_000;
   for (;;) {
-    const stored = await readThread(server, threadId);
+    const stored = await readThread(of, threadId);
     if (stored.activeRunId === undefined) return stored;
     assert.ok(Date.now() < deadline, `run ${stored.activeRunId} has not ended within 10 s`);
     await new Promise((done) => setTimeout(done, 20));
@@ -259,6 +259,61 @@ test("a page that is reloaded after a restart of its server receives the rest of
   assert.equal(after.agent.messages.at(-1).content, countTo(COUNT));
   const stored = await after.requireStored();
   assert.deepEqual(stored.runs.map(({ status, takeovers }) => [status, takeovers]), [["finished", 1]]);
+});
+
+test("the cut-off answer of a page whose server was restarted is not stored beside the whole one", async (t) => {
+  const service = await restartableServer(t);
+  const before = await Tab.open(service);
+  const running = before.say(SLOW);
+  await before.heard(3);
+  before.close();
+  await running;
+  await service.restart();
+  // The same page: the library does not resume the response.
+  const tab = await Tab.open(service, { threadId: before.threadId });
+  tab.agent.setMessages(before.agent.messages);
+  const whole = await ended(tab.threadId, service);
+  await tab.say("Hello");
+  const { messages } = await ended(tab.threadId, service);
+  assert.deepEqual(messages.slice(0, 3).map(({ id }) => id), [...whole.messages.map(({ id }) => id), messages[2].id]);
+  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant", "user", "assistant"]);
+  assert.deepEqual(asJson(tab.agent.messages).map(({ id }) => id), messages.map(({ id }) => id), "the page has what is stored");
+});
+
+test("with a key, a list of threads keeps itself current after a restart of its server", async (t) => {
+  const key = "0123456789abcdef";
+  const keys = '[{ name = "web", env = "WEB_KEY" }]';
+  const service = await restartableServer(t, { AGUI_AUTH__MODE: "api_key", AGUI_AUTH__API_KEYS: keys, WEB_KEY: key });
+  const headers = { authorization: `Bearer ${key}` };
+  const tab = await Tab.open(service, { headers });
+  await tab.say("Hello");
+  const store = createThreadStore({ fetch: tab.core.ɵruntimeFetch });
+  store.start();
+  let again;
+  try {
+    /** Gives the thread a title until the list has it: the socket may still be connecting. */
+    const shows = async (title) => {
+      const appeared = new Promise((done) => {
+        const look = ({ threads }) => threads.some(({ name }) => name === title) && done();
+        store.select((state) => state).subscribe(look);
+      });
+      const json = { ...headers, "content-type": "application/json" };
+      const patch = (body) => fetch(`${service.url}/threads/${tab.threadId}`, { method: "PATCH", headers: json, body: JSON.stringify(body) });
+      again = setInterval(() => void patch({ title, metadata: { at: Date.now() } }), 200);
+      await appeared;
+      clearInterval(again);
+    };
+    store.setContext({ runtimeUrl: `${service.url}/copilotkit`, headers, agentId: "demo", wsUrl: tab.core.intelligence.wsUrl });
+    await shows("before");
+    await service.restart();
+    await shows("after");
+    const isOfSocket = ({ arguments: [text] }) => text.includes("realtime socket errored");
+    assert.ok(console.warn.mock.calls.every(isOfSocket), "the library warns of the attempts that failed");
+    console.warn.mock.resetCalls();
+  } finally {
+    clearInterval(again);
+    store.stop();
+  }
 });
 
 test("a list of threads keeps itself current", async () => {

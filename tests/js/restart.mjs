@@ -9,13 +9,13 @@ import { join } from "node:path";
 import { startServer } from "./server.mjs";
 
 /**
- * Starts a server that keeps its threads in a file.
+ * Starts a server that keeps its threads in a file. `more` are further environment variables.
  * @returns its `url`, which stays; `heard(text)`, which resolves when the server has sent a text; and `restart()`, which
  *   stops the server and starts it again. Meanwhile nothing listens behind the address.
  */
-export async function restartableServer(t) {
+export async function restartableServer(t, more) {
   const folder = await mkdtemp(join(tmpdir(), "agui-restarted-"));
-  const variables = { AGUI_STORE__URL: `sqlite:${join(folder, "threads.sqlite")}`, AGUI_SERVER__DRAIN_SECS: "0" };
+  const variables = { AGUI_STORE__URL: `sqlite:${join(folder, "threads.sqlite")}`, AGUI_SERVER__DRAIN_SECS: "0", ...more };
   let running = await startServer({ variables });
   let sent = "";
   const proxy = createServer((client) => {
