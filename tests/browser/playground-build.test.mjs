@@ -39,7 +39,7 @@ test("each language has every text, with the same parameters", () => {
 });
 
 /** Lists in the source whose values, or names of members, are keys of texts. */
-const LISTS_OF_KEYS = ["THEMES", "VIEWS", "TABS", "ANNOUNCEMENTS", "DECISIONS"];
+const LISTS_OF_KEYS = ["THEMES", "VIEWS", "TABS", "ANNOUNCEMENTS", "DECISIONS", "STATUSES", "SHORT", "RATINGS"];
 
 test("the page uses every text, and has every text that it uses", async () => {
   const folder = file("../../web/src");

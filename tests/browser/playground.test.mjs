@@ -795,6 +795,8 @@ test("the page speaks Chinese to a Chinese browser, and the choice of a language
   await button(page, "发送").click();
   await shows(page, "有什么可以帮你的吗");
   assert.equal(await page.evaluate(() => document.documentElement.lang), "zh");
+  await tab(page, "运行");
+  assert.equal(await page.locator(".run .badge").first().innerText(), "已完成");
   await page.getByRole("combobox", { name: "语言" }).selectOption("en");
   await button(page, "New thread").waitFor();
   await page.reload();
@@ -845,6 +847,36 @@ test("a narrow screen shows one part at a time, without scrolling sideways", asy
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 390, `${name}: ${width}`);
   }
+});
+
+test("the tabs of the inspector are in one row, in a window of 1280 px and on a narrow screen", async () => {
+  for (const width of [1280, 390]) {
+    const page = await open({ viewport: { width, height: 800 } });
+    if (width < 1000) await page.locator(".views").getByRole("button", { name: "Inspector" }).click();
+    const tops = await page.getByRole("tab").evaluateAll((tabs) => tabs.map(({ offsetTop }) => offsetTop));
+    assert.equal(tops.length, 7);
+    assert.equal(new Set(tops).size, 1, `${width} px: ${tops}`);
+  }
+});
+
+test("an answer gets thumbs up or down, which a reload shows and a second click takes back", async () => {
+  const page = await open();
+  await ask(page, "hello", "Hello! How can I help you?");
+  const scores = async () => {
+    const thread = await fetch(`${used.server.url}/threads/${threadId(page)}/messages`);
+    return Object.values((await thread.json()).feedback ?? {}).map(({ score }) => score);
+  };
+  const rating = (name, pressed) => page.getByRole("button", { name, pressed, exact: true });
+  await rating("Good answer", false).click();
+  await rating("Good answer", true).waitFor();
+  assert.deepEqual(await scores(), [1]);
+  await rating("Bad answer", false).click();
+  await rating("Bad answer", true).waitFor();
+  await rating("Good answer", false).waitFor();
+  await page.reload();
+  await rating("Bad answer", true).click();
+  await rating("Bad answer", false).waitFor();
+  assert.deepEqual(await scores(), []);
 });
 
 test("a server that stores nothing has a chat without threads", async () => {

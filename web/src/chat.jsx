@@ -151,6 +151,7 @@ function Message({ session, message, results, isLast }) {
             <Button kind="quiet" onClick={() => session.regenerate(id)}>{t("regenerate")}</Button>
           )}
           {role === "assistant" && canChange && session.thread && <Button kind="quiet" label={t("forkHint")} onClick={() => session.fork(id)}>{t("fork")}</Button>}
+          {role === "assistant" && canChange && session.thread && <Ratings session={session} id={id} />}
           {textOf(message.content) && <CopyButton label={t("copy")} text={() => textOf(message.content)} />}
           <Button kind="quiet" label={t("showEvents")} onClick={() => session.mark(isMarked ? undefined : id)}>
             {t("events")}
@@ -231,6 +232,20 @@ function ToolCall({ session, call, result }) {
       </dl>
     </details>
   );
+}
+
+/** Scores, with their names and signs. */
+const RATINGS = [[1, "goodAnswer", "👍"], [-1, "badAnswer", "👎"]];
+
+/** Thumbs up and down. A click on the chosen one takes it back. */
+function Ratings({ session, id }) {
+  const { score } = session.feedback[id] ?? {};
+  return RATINGS.map(([value, name, sign]) => (
+    <Button key={value} kind="quiet rating" label={t(name)} aria-pressed={score === value}
+      onClick={() => session.rate(id, score === value ? undefined : value)}>
+      {sign}
+    </Button>
+  ));
 }
 
 /** The other messages in the place of this one. An edit of the first message keeps its id, so the list has it once. */

@@ -11,6 +11,8 @@ import { Tools } from "./tools.jsx";
 import { UseAgent } from "./use-agent.jsx";
 
 const TABS = { events: Events, state: StateTab, runs: Runs, tools: Tools, request: RequestTab, capabilities: Capabilities, useAgent: UseAgent };
+/** Names that are too long for one row of tabs. */
+const SHORT = { useAgent: "use" };
 /** The tabs of a recording. */
 const RECORDED = ["events", "state", "runs"];
 
@@ -36,8 +38,9 @@ export function Inspector({ session }) {
       <div class="tabs" role="tablist" ref={bar} onKeyDown={onKeyDown} aria-label={t("inspector")}>
         {names.map((name) => (
           <button key={name} type="button" role="tab" id={`${id}-${name}`} data-tab={name} aria-selected={name === tab}
-            aria-controls={`${id}-panel`} tabindex={name === tab ? 0 : -1} onClick={() => setTab(name)}>
-            {t(name)}{name === "request" && session.extras && <span class="dot" title={t("requestSet")} />}
+            aria-controls={`${id}-panel`} tabindex={name === tab ? 0 : -1} onClick={() => setTab(name)}
+            aria-label={name in SHORT ? t(name) : undefined} title={name in SHORT ? t(name) : undefined}>
+            {t(SHORT[name] ?? name)}{name === "request" && session.extras && <span class="dot" title={t("requestSet")} />}
           </button>
         ))}
       </div>

@@ -6,6 +6,7 @@ import { Button, CopyButton, seconds } from "./parts.jsx";
 import { spansOf } from "./spans.js";
 import { t } from "./texts.js";
 
+const STATUSES = { running: "statusRunning", finished: "statusFinished", interrupted: "statusInterrupted", cancelled: "statusCancelled", failed: "statusFailed" };
 /** Bars of a run. */
 const MAX_BARS = 200;
 /** The shortest bar, in percent. */
@@ -52,7 +53,7 @@ function Run({ session, run }) {
   return (
     <li class="run">
       <header>
-        <span class={`badge is-${run.status}`}>{run.status}</span>
+        <span class={`badge is-${run.status}`}>{t(STATUSES[run.status])}</span>
         <code title={run.runId}>{run.runId}</code>
         {run.detached && <span class="badge">{t("detached")}</span>}
       </header>

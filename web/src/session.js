@@ -54,6 +54,8 @@ export class Session {
   thread;
   /** By message: the ids of the messages in its place, one for each branch. */
   alternatives = {};
+  /** The opinions of messages, by their ids. */
+  feedback = {};
   /** The recording that is shown in place of a thread. */
   recording;
   /** The item that is marked in the chat and in the events, by its id. */
@@ -218,6 +220,7 @@ export class Session {
     this.agent = recording ? this.#observed(new RecordedAgent(recording, this.recorder)) : this.#createAgent(threadId);
     this.thread = undefined;
     this.alternatives = {};
+    this.feedback = {};
     this.answers = new Map();
     this.answered = readTab(`answers.${threadId}`) ?? [];
     this.lastOfRun = readTab(`runs.${threadId}`) ?? {};
@@ -279,6 +282,7 @@ export class Session {
       if (agent.threadId !== this.agent.threadId) return;
       this.thread = thread;
       this.alternatives = page.alternatives;
+      this.feedback = page.feedback ?? {};
     } catch (error) {
       if (error.status !== 404) throw error;
     }
@@ -309,6 +313,15 @@ export class Session {
       if (state !== undefined) this.setState(state);
     });
     await this.threads.read();
+  }
+
+  /** Stores an opinion of a message: 1, -1, or undefined for none. */
+  async rate(messageId, score) {
+    const { comment } = this.feedback[messageId] ?? {};
+    await this.attempt(async () => {
+      await call("POST", `${threadPath(this.agent.threadId)}/messages/${encodeURIComponent(messageId)}/feedback`, { score, comment });
+      await this.#readThread();
+    });
   }
 
   /** Sets the state that the next run begins with. */
