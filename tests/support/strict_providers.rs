@@ -4,13 +4,13 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
-mod strict;
+pub mod strict;
 
 use std::io;
 
 use serde_json::{Value, json};
 
-mod provider {
+pub mod provider {
     pub struct Recorded {
         pub path: String,
         pub headers: http::HeaderMap,
