@@ -42,6 +42,7 @@
 pub mod agent;
 pub mod auth;
 mod base;
+mod files;
 mod http;
 #[doc(hidden)]
 pub mod internal;

@@ -44,6 +44,8 @@ pub(crate) enum RefusalGroup {
     Edit,
     /// A thread that begins as a copy.
     Copy,
+    /// A file to store.
+    Upload,
     Loopback,
     Shutdown,
     /// One more stream without an end.

@@ -93,6 +93,25 @@ impl ContentPart {
     pub fn image(source: PartSource) -> Self {
         Self::Image(source.into())
     }
+
+    /// Creates a part of the kind that a MIME type has.
+    pub(crate) fn media(mime_type: &str, source: PartSource) -> Self {
+        let media = MediaPart::from(source);
+        match mime_type.split('/').next() {
+            Some("image") => Self::Image(media),
+            Some("audio") => Self::Audio(media),
+            Some("video") => Self::Video(media),
+            _ => Self::Document(media),
+        }
+    }
+
+    /// Returns the location of the bytes; `None` for a text.
+    pub(crate) fn source(&self) -> Option<&PartSource> {
+        match self {
+            Self::Text(_) => None,
+            Self::Image(media) | Self::Audio(media) | Self::Video(media) | Self::Document(media) => Some(&media.source),
+        }
+    }
 }
 
 wire_struct! {
@@ -163,4 +182,26 @@ pub enum PartSource {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
     },
+}
+
+impl PartSource {
+    /// The provider of files that this server stores.
+    pub(crate) const OWN_PROVIDER: &str = "agui-server";
+
+    /// Creates the source of a file that this server stores. It is in stored messages only.
+    pub(crate) fn of_stored_file(id: &str, mime_type: &str) -> Self {
+        Self::File {
+            value: id.to_owned(),
+            provider: Some(Self::OWN_PROVIDER.to_owned()),
+            mime_type: Some(mime_type.to_owned()),
+        }
+    }
+
+    /// Returns the id of the file that this server stores.
+    pub(crate) fn stored_file(&self) -> Option<&str> {
+        match self {
+            Self::File { value, provider: Some(provider), .. } if provider == Self::OWN_PROVIDER => Some(value),
+            _ => None,
+        }
+    }
 }

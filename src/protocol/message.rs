@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{JsonObject, MessageContent, MessageId, Metadata, SubagentRunId, ToolCallId, wire_struct::wire_struct};
+use super::{
+    ContentPart, JsonObject, MessageContent, MessageId, Metadata, SubagentRunId, ToolCallId, wire_struct::wire_struct,
+};
 
 /// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -119,6 +121,15 @@ impl Message {
     pub fn tool_calls(&self) -> &[ToolCall] {
         match self {
             Self::Assistant(m) => m.tool_calls(),
+            _ => &[],
+        }
+    }
+
+    /// Returns the parts of a content that is a list of them, and an empty slice for others.
+    pub(crate) fn parts(&self) -> &[ContentPart] {
+        match self {
+            Self::User(UserMessage { content: MessageContent::Parts(parts), .. })
+            | Self::Tool(ToolMessage { content: MessageContent::Parts(parts), .. }) => parts,
             _ => &[],
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{ContentPart, JsonObject, Message, MessageContent, ToolCall, ToolMessage, UserMessage};
+use super::{ContentPart, JsonObject, Message, ToolCall};
 
 /// The memory of an object that is not empty, and of one of its members, beside names and values.
 const OBJECT_BYTES: u64 = 320;
@@ -22,12 +22,8 @@ pub(crate) fn memory(value: &Value) -> u64 {
 /// Returns the approximate memory of the open values of a message, in bytes.
 pub(crate) fn memory_of_message(message: &Message) -> u64 {
     let content: u64 = match message {
-        Message::User(UserMessage { content: MessageContent::Parts(parts), .. })
-        | Message::Tool(ToolMessage { content: MessageContent::Parts(parts), .. }) => {
-            parts.iter().filter_map(metadata_of_part).map(memory).sum()
-        }
         Message::Activity(activity) => memory_of_object(&activity.content),
-        _ => 0,
+        message => message.parts().iter().filter_map(metadata_of_part).map(memory).sum(),
     };
     let of_calls = message.tool_calls().iter().filter_map(|ToolCall { metadata, .. }| metadata.as_ref());
     let metadata: u64 = message.metadata().into_iter().chain(of_calls).map(|metadata| memory_of_object(metadata)).sum();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    files::{FileOptions, Files},
     observe::metrics::Metrics,
     store::{EventBatch, SharedStore, Store, StoreError},
 };
@@ -45,6 +46,10 @@ impl MeasuredStore {
         let appended = self.call("append", |store| store.append(batches)).await?;
         self.metrics.store.appended(batches.len(), batches.iter().map(|batch| batch.events.len()).sum());
         Ok(appended)
+    }
+
+    pub(crate) fn files(&self, options: FileOptions) -> Option<Files> {
+        Files::of(&self.store, options)
     }
 
     /// Returns the store, whose operations are not measured then.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use serde::Deserialize;
 use smart_default::SmartDefault;
 
-use crate::{base::units, store::Retention};
+use crate::{base::units, files::FileOptions, store::Retention};
 
 /// The section `[threads]`. Fields without a key there are set from `[runs]`, `[retention]` and the agents.
 #[derive(Debug, Clone, PartialEq, Deserialize, SmartDefault)]
@@ -75,6 +75,9 @@ pub struct ThreadOptions {
     #[cfg_attr(test, schemars(range(min = 2)))]
     #[default(Duration::from_secs(15))]
     pub lease: Duration,
+    /// The limits of files.
+    #[serde(skip)]
+    pub files: FileOptions,
     /// The limits of what is kept.
     #[serde(skip)]
     #[default(Retention::of_servers())]

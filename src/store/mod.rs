@@ -14,6 +14,7 @@ mod damage;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod damage_check;
 mod error;
+pub(crate) mod files;
 mod json_len;
 mod memory;
 pub(crate) mod model;
@@ -208,6 +209,12 @@ pub trait Store: Send + Sync + 'static {
     /// The default only reads.
     async fn check(&self) -> StoreResult<()> {
         self.threads("", &ThreadPage::first(1)).await.map(drop)
+    }
+
+    /// Returns the operations on files; `None` if the store keeps none. Only stores of this crate do.
+    #[doc(hidden)]
+    fn files(&self) -> Option<&dyn files::FileStore> {
+        None
     }
 
     /// Returns the operations of a store that several processes share; `None` when it belongs to this process.

@@ -13,6 +13,7 @@ const ORDER: &[&[&str]] = &[
     &["upstream"],
     &["auth"],
     &["observe", "store"],
+    &["files"],
     &["agent"],
     &["surfaces", "tools"],
     &["llm"],

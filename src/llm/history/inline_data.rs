@@ -4,10 +4,8 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use crate::{
-    base::{
-        base64_text::{LENIENT, is_standard},
-        text::essence,
-    },
+    base::base64_text::{LENIENT, is_standard},
+    files::shown_type,
     protocol::PartSource,
 };
 
@@ -26,7 +24,7 @@ pub(super) fn correct(source: &mut PartSource) {
         }
     }
     let beginning = LENIENT.decode(&value[..value.len().min(BEGINNING)]).unwrap_or_default();
-    if let Some(found) = type_of(&beginning).filter(|found| is_believed(found, mime_type)) {
+    if let Some(found) = shown_type(&beginning, mime_type) {
         found.clone_into(mime_type);
     }
 }
@@ -41,50 +39,6 @@ fn decode(value: &str) -> Option<Vec<u8>> {
         })
         .collect();
     LENIENT.decode(standard).ok()
-}
-
-/// Returns whether the type that bytes show replaces the declared one. Text can begin like anything, and a container of
-/// sound or video does not show which of its many types it is.
-fn is_believed(found: &str, declared: &str) -> bool {
-    let is_sound_or_video = |mime_type: &str| mime_type.starts_with("audio/") || mime_type.starts_with("video/");
-    let declared = essence(declared);
-    let can_be_found = declared.starts_with("image/")
-        || is_sound_or_video(&declared)
-        || matches!(declared.as_str(), "" | "application/octet-stream" | "application/pdf");
-    can_be_found && !(is_sound_or_video(&declared) && is_sound_or_video(found))
-}
-
-/// Returns the type that the beginning of a file shows.
-fn type_of(bytes: &[u8]) -> Option<&'static str> {
-    Some(match bytes {
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => "image/png",
-        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "image/gif",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E', ..] => "audio/wav",
-        [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..] => "image/bmp",
-        [b'I', b'I', b'*', 0, ..] | [b'M', b'M', 0, b'*', ..] => "image/tiff",
-        [b'%', b'P', b'D', b'F', b'-', ..] => "application/pdf",
-        [b'I', b'D', b'3', ..] => "audio/mpeg",
-        [b'f', b'L', b'a', b'C', ..] => "audio/flac",
-        [b'O', b'g', b'g', b'S', ..] => "audio/ogg",
-        [0x1a, 0x45, 0xdf, 0xa3, ..] => "video/webm",
-        [_, _, _, _, b'f', b't', b'y', b'p', brand @ ..] => match brand {
-            [b'a', b'v', b'i', b'f' | b's', ..] => "image/avif",
-            [b'h', b'e', b'i' | b'v', ..] | [b'm', b'i', b'f', b'1', ..] | [b'm', b's', b'f', b'1', ..] => "image/heic",
-            [b'M', b'4', b'A', ..] => "audio/mp4",
-            [b'q', b't', b' ', ..] => "video/quicktime",
-            _ => "video/mp4",
-        },
-        _ if is_svg(bytes) => "image/svg+xml",
-        _ => return None,
-    })
-}
-
-fn is_svg(bytes: &[u8]) -> bool {
-    let beginning = bytes[..bytes.len().min(1024)].trim_ascii_start();
-    beginning.starts_with(b"<svg")
-        || beginning.starts_with(b"<?xml") && beginning.windows(4).any(|window| window == b"<svg")
 }
 
 #[cfg(test)]
@@ -146,11 +100,6 @@ mod tests {
                 let lines = String::from_utf8(lines.join(&b"\r\n"[..])).unwrap();
                 prop_assert_eq!(read(&lines, "text/plain"), data(standard.as_str(), "text/plain"));
             }
-        }
-
-        #[test]
-        fn no_bytes_make_reading_fail(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            let _ = type_of(&bytes);
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     agent::Principal,
     auth::owner_of,
     base::permits::Permits,
+    files::Files,
     observe::metrics::Metrics,
     protocol::{Messages, ThreadId},
     store::{Millis, Store, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView},
@@ -44,6 +45,8 @@ pub(crate) trait ThreadData: Send + Sync + 'static {
 pub(crate) struct ThreadRuns {
     pub(crate) store: MeasuredStore,
     pub(crate) options: ThreadOptions,
+    /// `None` if the store keeps no files.
+    pub(crate) files: Option<Files>,
     pub(crate) holder: Arc<str>,
     pub(crate) queue: Arc<ThreadQueue>,
     pub(crate) cache: BranchCache,
@@ -73,6 +76,7 @@ impl ThreadRuns {
         metrics: Metrics,
     ) -> Arc<Self> {
         Arc::new(Self {
+            files: store.files(options.files.clone()),
             store,
             holder: uuid::Uuid::new_v4().simple().to_string().into(),
             queue: Arc::default(),

@@ -22,6 +22,7 @@ pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {
         detached_max: config.runs.detached_max,
         max_continuations: config.runs.max_continuations,
         max_run_bytes: config.runs.max_run_bytes,
+        files: config.files.clone(),
         retention: config.retention,
         ..config.threads.clone()
     }

@@ -42,6 +42,7 @@ pub(crate) use server::{RunsConfig, ServerConfig};
 pub(crate) use store::{StoreConfig, StoreUrl};
 
 use crate::{
+    files::FileOptions,
     http::AllowRule,
     http::Cors,
     http::dialects::copilotkit::CopilotKitOptions,
@@ -80,6 +81,8 @@ pub(crate) struct Config {
     /// The time and the number for which threads and logs are kept.
     #[default(Retention::of_servers())]
     pub(crate) retention: Retention,
+    /// The files that messages refer to.
+    pub(crate) files: FileOptions,
     /// The endpoints `/agent/chat/stream` and `/agent/agent/stream`, which answer with named events.
     pub(crate) named_events: NamedEventOptions,
     /// The web pages that may use the server from a browser. Requests of other pages are refused with 403.

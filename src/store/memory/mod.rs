@@ -1,5 +1,6 @@
 //! The store in memory. Its content is lost with the process.
 
+mod stored_files;
 mod tables;
 mod whole_thread;
 
@@ -13,7 +14,7 @@ use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
     MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult,
     Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView, branch_of,
-    search::terms, write::unanswered,
+    files::FileStore, search::terms, write::unanswered,
 };
 use crate::protocol::{MessageId, ResumeEntry, RunId};
 
@@ -248,7 +249,8 @@ impl Store for MemoryStore {
     async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
         let tables = self.0.lock();
         let of_owner = |thread: &&Thread| owner.is_none_or(|owner| *thread.key.owner == *owner);
-        Ok(tables.threads.values().map(|entry| &entry.thread).filter(of_owner).map(|thread| thread.bytes).sum())
+        let threads = tables.threads.values().map(|entry| &entry.thread).filter(of_owner);
+        Ok(threads.map(|thread| thread.bytes).sum::<u64>() + tables.files.bytes(owner))
     }
 
     async fn run_start(&self, _owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
@@ -266,6 +268,17 @@ impl Store for MemoryStore {
         Ok(self.0.lock().remove(thread))
     }
 
+    async fn delete_all(&self, owner: &str) -> StoreResult<u64> {
+        let tables = &mut *self.0.lock();
+        let owned = tables.threads.values().filter(|entry| *entry.thread.key.owner == *owner);
+        let owned: Vec<_> = owned.map(|entry| entry.thread.number).collect();
+        for thread in &owned {
+            tables.remove(*thread);
+        }
+        tables.files.delete_all(owner);
+        Ok(owned.len() as u64)
+    }
+
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
         let mut tables = self.0.lock();
         let surplus = tables.surplus_threads(retention, now);
@@ -281,6 +294,10 @@ impl Store for MemoryStore {
         let swept = SweepResult { threads: surplus.len() as u64, logs: logs.len() as u64 };
         logs.into_iter().for_each(|(_, run)| run.remove_log());
         Ok(swept)
+    }
+
+    fn files(&self) -> Option<&dyn FileStore> {
+        Some(self)
     }
 
     async fn lost_runs(&self, holder: &str, _now: Millis, limit: usize) -> StoreResult<Vec<LostRun>> {

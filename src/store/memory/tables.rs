@@ -1,15 +1,19 @@
 //! The tables of the store in memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
+
+use super::stored_files::FileTable;
 
 use crate::{
     protocol::{Interrupt, ResumeEntry, RunId},
     store::{
         BeginOutcome, BranchWrite, EventBatch, FinishedRun, Lease, MessageNode, MessageOrigin, MessagePage,
         MessageQuery, Millis, NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadVersion,
-        ThreadView, json_len,
+        ThreadView,
+        files::named_files,
+        json_len,
         retention::surplus,
         search::{self, searched_text},
     },
@@ -23,6 +27,7 @@ pub(super) struct Tables {
     pub(super) threads_of_runs: HashMap<i64, i64>,
     /// The last number of a thread, a run or a state.
     pub(super) last_number: i64,
+    pub(super) files: FileTable,
 }
 
 #[derive(Debug)]
@@ -33,6 +38,8 @@ pub(super) struct ThreadEntry {
     pub(super) runs: Vec<RunEntry>,
     pub(super) state: Option<i64>,
     pub(super) lease: Option<Lease>,
+    /// The ids of the files that its messages name.
+    pub(super) files: BTreeSet<String>,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +102,7 @@ impl Tables {
         for run in &entry.runs {
             self.threads_of_runs.remove(&run.record.number);
         }
+        self.release_files(&entry.thread.key.owner, entry.files.into_iter());
         true
     }
 
@@ -141,6 +149,8 @@ impl ThreadEntry {
                 node.message = (*message).clone();
             }
         }
+        let messages = branch.new.iter().map(|(message, _)| *message).chain(branch.updated.iter().map(|(_, it)| *it));
+        self.files.extend(named_files(messages).into_iter().map(str::to_owned));
         let mut parent = branch.base;
         for (message, run) in &branch.new {
             let origin = run.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });

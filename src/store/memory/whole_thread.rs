@@ -2,7 +2,8 @@
 
 use super::tables::{RunEntry, Tables, ThreadEntry};
 use crate::store::{
-    CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey, thread_content::NumberedContent,
+    CopiedRun, MessageNode, MessageOrigin, RunRecord, Thread, ThreadContent, ThreadKey, files::named_files,
+    thread_content::NumberedContent,
 };
 
 impl ThreadEntry {
@@ -68,7 +69,9 @@ impl Tables {
         let (nodes, state) = (nodes.collect(), state_at(content.state));
         let states = states.into_iter().collect();
         self.numbers.insert(key.clone(), number);
-        let entry = ThreadEntry { thread, nodes, state, states, runs, lease: None };
+        let files = named_files(content.messages.iter().map(|copied| &copied.message));
+        let files = files.into_iter().map(str::to_owned).collect();
+        let entry = ThreadEntry { thread, nodes, state, states, runs, lease: None, files };
         self.threads.entry(number).insert_entry(entry).into_mut()
     }
 }

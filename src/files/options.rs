@@ -1,0 +1,33 @@
+//! The section `[files]`.
+
+use serde::Deserialize;
+use smart_default::SmartDefault;
+
+use crate::base::units;
+
+/// Limits of stored files: the section `[files]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct FileOptions {
+    /// The largest file, in bytes. A larger upload is refused with 413.
+    #[default(20 * 1024 * 1024)]
+    pub max_file_bytes: u64,
+    /// The bytes of all files of one principal. An upload that would exceed them is refused with 413.
+    #[serde(rename = "max_bytes_per_principal", with = "units::OptionalNumber")]
+    #[default(Some(4 << 30))]
+    pub owner_bytes: Option<u64>,
+    /// The bytes of all files together. An upload that would exceed them is refused with 507. A store in memory has room for 1 GiB.
+    #[serde(rename = "max_bytes_total", with = "units::OptionalNumber")]
+    #[default(Some(64 << 30))]
+    pub bytes: Option<u64>,
+    /// The time after which a file is deleted that no thread uses.
+    #[serde(rename = "unused_hours", with = "units::OptionalHours")]
+    #[default(Some(24 * 3_600_000))]
+    pub unused_age: Option<u64>,
+    /// The time for which the URL of a file is valid, in days.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(7)]
+    pub url_days: u32,
+}

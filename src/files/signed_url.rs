@@ -1,0 +1,104 @@
+//! URLs of files that an `<img>` without headers can load: `/files/ID?expires=SECONDS&signature=…`. Each opens one file until a
+//! time, and nothing else.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::store::Millis;
+
+/// A URL ends at a full hour, so that it stays the same for some time, and browsers need not load the file again.
+const ROUNDED_SECONDS: i64 = 3600;
+
+/// Signs URLs of files, and checks them.
+#[derive(Clone, Copy)]
+pub(crate) struct UrlSigner {
+    pub(super) key: [u8; 32],
+    pub(super) valid_seconds: i64,
+}
+
+impl UrlSigner {
+    /// Returns the path of a file with a signature that is valid for the configured time.
+    pub(crate) fn path(&self, id: &str, now: Millis) -> String {
+        let expires = (now / 1000 + self.valid_seconds) / ROUNDED_SECONDS * ROUNDED_SECONDS + ROUNDED_SECONDS;
+        format!("/files/{id}?expires={expires}&signature={}", self.signature(id, expires))
+    }
+
+    /// Returns whether a signature opens a file now.
+    pub(crate) fn is_valid(&self, id: &str, expires: i64, signature: &str, now: Millis) -> bool {
+        let is_signed = self.signature(id, expires).as_bytes().ct_eq(signature.as_bytes());
+        bool::from(is_signed) && now / 1000 < expires
+    }
+
+    fn signature(&self, id: &str, expires: i64) -> String {
+        URL_SAFE_NO_PAD.encode(hmac_sha256(&self.key, format!("{id} {expires}").as_bytes()))
+    }
+}
+
+/// Returns the id of the file that a URL of this server names, valid or not, at any host.
+pub(crate) fn file_of_url(url: &str) -> Option<&str> {
+    let (path, query) = url.split_once('?')?;
+    let id = path.rsplit_once("/files/")?.1;
+    let hex = id.strip_prefix("file_")?;
+    let is_id = hex.len() == 32 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    (is_id && query.split('&').any(|parameter| parameter.starts_with("signature="))).then_some(id)
+}
+
+/// RFC 2104, with a key that is shorter than a block.
+fn hmac_sha256(key: &[u8; 32], text: &[u8]) -> [u8; 32] {
+    let padded = |pad: u8| -> [u8; 64] { std::array::from_fn(|at| key.get(at).copied().unwrap_or(0) ^ pad) };
+    let inner = Sha256::new().chain_update(padded(0x36)).chain_update(text).finalize();
+    Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Millis = 3_600_000;
+    const ID: &str = "file_0123456789abcdef0123456789abcdef";
+
+    fn signer(key: u8) -> UrlSigner {
+        UrlSigner { key: [key; 32], valid_seconds: 2 * 3600 }
+    }
+
+    fn parts(path: &str) -> (&str, i64, &str) {
+        let (path, query) = path.split_once('?').unwrap();
+        let (expires, signature) = query.strip_prefix("expires=").unwrap().split_once("&signature=").unwrap();
+        (path.strip_prefix("/files/").unwrap(), expires.parse().unwrap(), signature)
+    }
+
+    #[test]
+    fn a_signature_opens_one_file_until_its_time() {
+        let path = signer(1).path(ID, 10 * HOUR + 7);
+        assert_eq!(path, signer(1).path(ID, 11 * HOUR - 7), "it stays the same within an hour");
+        let (id, expires, signature) = parts(&path);
+        assert_eq!((id, expires), (ID, 13 * 3600));
+        let opens = |key, id: &str, expires, signature: &str, now| signer(key).is_valid(id, expires, signature, now);
+        assert!(opens(1, ID, expires, signature, 13 * HOUR - 1));
+        assert!(!opens(1, ID, expires, signature, 13 * HOUR));
+        assert!(!opens(2, ID, expires, signature, 0));
+        assert!(!opens(1, "file_1", expires, signature, 0));
+        assert!(!opens(1, ID, expires + 1, signature, 0));
+        assert!(!opens(1, ID, expires, &signature[1..], 0) && !opens(1, ID, expires, "", 0));
+    }
+
+    #[test]
+    fn a_url_names_its_file_at_any_host() {
+        for host in ["", "http://localhost:8080", "https://a.example/base"] {
+            assert_eq!(file_of_url(&format!("{host}{}", signer(1).path(ID, 0))), Some(ID), "{host}");
+        }
+        for other in ["", "/files/x?signature=1", &format!("/files/{ID}"), &format!("/files/{ID}/a?signature=1")] {
+            assert_eq!(file_of_url(other), None, "{other}");
+        }
+    }
+
+    /// RFC 4231, test case 1 with its key padded by zeros, which means the same.
+    #[test]
+    fn the_signature_is_an_hmac() {
+        let mut key = [0; 32];
+        key[..20].fill(0x0b);
+        let hex: String = hmac_sha256(&key, b"Hi There").iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+    }
+}

@@ -1,0 +1,138 @@
+//! The files of the store in memory.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Range,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::{MemoryStore, tables::Tables};
+use crate::store::{
+    Millis, StoreResult,
+    files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, new_secret},
+    now,
+};
+
+/// The most bytes of all files.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Files by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct FileTable {
+    files: BTreeMap<i64, FileEntry>,
+    last_number: i64,
+    secret: Option<[u8; 32]>,
+}
+
+#[derive(Debug)]
+struct FileEntry {
+    file: StoredFile,
+    bytes: Bytes,
+    /// When it was made, or its last thread was deleted; `None` if a thread uses it.
+    unused_since: Option<Millis>,
+}
+
+impl FileTable {
+    pub(super) fn bytes(&self, owner: Option<&str>) -> u64 {
+        let files = self.files.values().map(|entry| &entry.file);
+        files.filter(|file| owner.is_none_or(|owner| *file.owner == *owner)).map(|file| file.bytes).sum()
+    }
+
+    pub(super) fn delete_all(&mut self, owner: &str) {
+        self.files.retain(|_, entry| *entry.file.owner != *owner);
+    }
+
+    fn find(&mut self, owner: Option<&str>, id: &str) -> Option<&mut FileEntry> {
+        let is_owned = |entry: &FileEntry| owner.is_none_or(|owner| *entry.file.owner == *owner);
+        self.files.values_mut().find(|entry| entry.file.id == id && is_owned(entry))
+    }
+}
+
+impl Tables {
+    /// Notes that a thread was removed that used files.
+    pub(super) fn release_files(&mut self, owner: &str, ids: impl Iterator<Item = String>) {
+        for id in ids {
+            if let Some(entry) = self.files.find(Some(owner), &id) {
+                entry.unused_since = Some(now());
+            }
+        }
+    }
+
+    fn uses(&self, owner: &str, id: &str) -> u64 {
+        let uses = self.threads.values().filter(|entry| *entry.thread.key.owner == *owner && entry.files.contains(id));
+        uses.count() as u64
+    }
+}
+
+#[async_trait]
+impl FileStore for MemoryStore {
+    async fn put(&self, file: &NewFile<'_>) -> StoreResult<PutFile> {
+        let files = &mut self.0.lock().files;
+        let same = |entry: &&mut FileEntry| *entry.file.owner == *file.owner && entry.file.digest == file.digest;
+        if let Some(entry) = files.files.values_mut().find(same) {
+            entry.unused_since = entry.unused_since.max(Some(file.now));
+            return Ok(PutFile::Existed(entry.file.clone()));
+        }
+        let exceeds = |used: u64, max: Option<u64>| max.is_some_and(|max| used + file.bytes.len() as u64 > max);
+        if exceeds(files.bytes(Some(file.owner)), file.max_of_owner) {
+            return Ok(PutFile::FullOfOwner);
+        }
+        if exceeds(files.bytes(None), file.max_of_all.or(Some(MAX_BYTES)).min(Some(MAX_BYTES))) {
+            return Ok(PutFile::Full);
+        }
+        files.last_number += 1;
+        let stored = StoredFile::new(files.last_number, file);
+        let entry = FileEntry { file: stored.clone(), bytes: file.bytes.clone(), unused_since: Some(file.now) };
+        files.files.insert(stored.number, entry);
+        Ok(PutFile::Stored(stored))
+    }
+
+    async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>> {
+        Ok(self.0.lock().files.find(owner, id).map(|entry| entry.file.clone()))
+    }
+
+    async fn file_bytes(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>> {
+        let tables = self.0.lock();
+        let Some(entry) = tables.files.files.get(&file.number) else { return Ok(None) };
+        let [start, end] = [range.start, range.end].map(|at| at.min(entry.file.bytes) as usize);
+        Ok(Some(entry.bytes.slice(start.min(end)..end)))
+    }
+
+    async fn files(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>> {
+        let tables = self.0.lock();
+        let files = tables.files.files.range(..before.unwrap_or(i64::MAX)).rev().map(|(_, entry)| &entry.file);
+        Ok(files.filter(|file| *file.owner == *owner).take(limit).cloned().collect())
+    }
+
+    async fn delete_file(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile> {
+        let mut tables = self.0.lock();
+        let Some(number) = tables.files.find(Some(owner), id).map(|entry| entry.file.number) else {
+            return Ok(DeletedFile::Unknown);
+        };
+        let uses = tables.uses(owner, id);
+        if uses > 0 && deletion == FileDeletion::UnlessUsed {
+            return Ok(DeletedFile::Used(uses));
+        }
+        tables.files.files.remove(&number);
+        Ok(DeletedFile::Deleted)
+    }
+
+    async fn sweep_files(&self, unused_before: Millis, _now: Millis) -> StoreResult<u64> {
+        let tables = &mut *self.0.lock();
+        let threads = tables.threads.values();
+        let used: HashSet<_> =
+            threads.flat_map(|entry| entry.files.iter().map(|id| (&*entry.thread.key.owner, &**id))).collect();
+        let before = tables.files.files.len();
+        tables.files.files.retain(|_, entry| {
+            let is_old = entry.unused_since.is_some_and(|since| since < unused_before);
+            !is_old || used.contains(&(&*entry.file.owner, &*entry.file.id))
+        });
+        Ok((before - tables.files.files.len()) as u64)
+    }
+
+    async fn secret(&self) -> StoreResult<[u8; 32]> {
+        Ok(*self.0.lock().files.secret.get_or_insert_with(new_secret))
+    }
+}
