@@ -3,8 +3,12 @@
 //! [`Files`] stands before the files of a store ([`FileStore`]): it reads the type and the size of a file from its bytes, has the
 //! limits of `[files]`, and signs URLs. To read more kinds of files, change `media_type`.
 
+mod absorb;
+pub(crate) mod inline_data;
+mod load;
 mod media_type;
 mod options;
+mod present;
 mod signed_url;
 
 use std::{ops::Range, sync::Arc};
@@ -13,8 +17,11 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
+pub(crate) use absorb::{AbsorbError, has_media};
+pub(crate) use load::{name_again, names_files};
 pub(crate) use media_type::shown_type;
 pub(crate) use options::FileOptions;
+pub(crate) use present::{FileUrls, OWN_FILE, event_names_files, event_of_line};
 pub(crate) use signed_url::{UrlSigner, file_of_url};
 
 use self::media_type::image_size;

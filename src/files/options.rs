@@ -30,4 +30,7 @@ pub struct FileOptions {
     #[cfg_attr(test, schemars(range(min = 1)))]
     #[default(7)]
     pub url_days: u32,
+    /// The URL of this server in the URLs of files, for clients that reach it by another server. By default that of the request.
+    #[cfg_attr(test, schemars(regex(pattern = "^https?://")))]
+    pub public_url: Option<String>,
 }

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    ApiError, ApiResult, App, Caller, Path, accepted, follow::FollowedRun, read_body, read_run::warn_of_snake_case,
-    refuse, response, response_budget::ResponsePermit, sse_response,
+    ApiError, ApiResult, App, Caller, ClientEncoder, Path, accepted, follow::FollowedRun, read_body,
+    read_run::warn_of_snake_case, refuse, response, response_budget::ResponsePermit, sse_response,
 };
 use crate::{
     auth::Principal,
@@ -66,6 +66,7 @@ pub(crate) async fn connect_thread(
     let run_id = input.run_id.or(input.run_id_in_snake_case);
     let version = StreamVersion::for_declared(input.protocol_version.as_deref());
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
+    let encoder = ClientEncoder::new(&app, &caller, encoder).await?;
     let caller = caller.principal();
     let permit = app.response_permit(caller.as_ref(), &thread).await?;
     let connection = threads.connect(caller.as_ref(), &thread).await?;
@@ -78,7 +79,7 @@ pub(crate) fn respond_with_thread(
     thread_id: ThreadId,
     connection: ThreadConnection,
     run_id: Option<RunId>,
-    mut encoder: Encoder,
+    mut encoder: ClientEncoder,
     caller: Option<Principal>,
     permit: ResponsePermit,
 ) -> Response {

@@ -5,7 +5,7 @@ use axum::{
     http::{Method, Uri},
 };
 
-use super::{error::ApiError, index::mount_prefix, state::App};
+use super::{accept::own_address::mount_prefix, error::ApiError, state::App};
 
 pub(crate) async fn no_such_route(State(app): State<App>, OriginalUri(original): OriginalUri, uri: Uri) -> ApiError {
     // The page is the only route that a configuration switches on by itself, so its address is known without it.

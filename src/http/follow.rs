@@ -23,7 +23,7 @@ use utoipa::{
 };
 
 use super::{
-    ApiError, ApiResult, App, Caller, Path, Query, accepted, refuse, response,
+    ApiError, ApiResult, App, Caller, ClientEncoder, Path, Query, accepted, refuse, response,
     response_budget::ResponsePermit,
     sse_response::{expiry, respond, with_timeout},
 };
@@ -104,6 +104,7 @@ pub(crate) async fn follow_after(
     if let Encoder::Dialect(_) = encoder {
         follower.rewind();
     }
+    let encoder = ClientEncoder::new(app, caller, encoder).await?;
     let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
     let permit = ResponsePermit::NONE;
     let followed = FollowedRun { threads, before, permit, skip: after, after_first, follower, caller: principal };
@@ -127,7 +128,7 @@ pub(crate) struct FollowedRun {
 }
 
 impl FollowedRun {
-    pub(crate) fn respond(self, mut encoder: Encoder, keep_alive: Option<Duration>) -> Response {
+    pub(crate) fn respond(self, mut encoder: ClientEncoder, keep_alive: Option<Duration>) -> Response {
         let Self { threads, before, permit, skip, mut after_first, mut follower, caller } = self;
         let media_type = encoder.media_type();
         let events = stream! {
@@ -139,15 +140,15 @@ impl FollowedRun {
             }
             loop {
                 match with_timeout(keep_alive, follower.next()).await {
-                    None => encoder.heartbeat(&mut out),
+                    None => encoder.encoder.heartbeat(&mut out),
                     Some(Ok(Some(events))) => {
                         for (number, json) in events.events() {
                             if number <= skip {
-                                encoder.skip(json);
+                                encoder.encoder.skip(json);
                                 continue;
                             }
                             if after_first.is_empty() {
-                                encoder.number(number, &mut out);
+                                encoder.encoder.number(number, &mut out);
                             }
                             encoder.line(json, &mut out);
                             write_with_number(&std::mem::take(&mut after_first), number, &mut encoder, &mut out);
@@ -182,10 +183,10 @@ impl FollowedRun {
 }
 
 /// The last one of the events has the number, so a client that reconnects with it has all of them.
-fn write_with_number(events: &[Event], number: u64, encoder: &mut Encoder, out: &mut Vec<u8>) {
+fn write_with_number(events: &[Event], number: u64, encoder: &mut ClientEncoder, out: &mut Vec<u8>) {
     for (index, event) in events.iter().enumerate() {
         if index + 1 == events.len() {
-            encoder.number(number, out);
+            encoder.encoder.number(number, out);
         }
         encoder.event(event, out);
     }

@@ -7,14 +7,16 @@ use std::fmt::Write as _;
 use axum::{
     Json,
     extract::{OriginalUri, Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    ApiError, App, Credential, accepted,
+    ApiError, App, Credential,
+    accept::own_address::{forwarded_prefix, mount_prefix},
+    accepted,
     agents::{AgentSummary, summaries},
     route_list::Route,
 };
@@ -101,20 +103,6 @@ pub(crate) async fn describe_server(
         routes: app.routes().listed().collect(),
         example: example(&url, app.credential()),
     })
-}
-
-pub(crate) fn mount_prefix<'a>(original: &'a Uri, uri: &Uri) -> &'a str {
-    original.path().strip_suffix(uri.path()).unwrap_or(original.path()).trim_end_matches('/')
-}
-
-/// Returns the path below which a proxy serves this server and which it removes, from `X-Forwarded-Prefix`. It is safe to
-/// paste into a shell.
-pub(crate) fn forwarded_prefix(headers: &HeaderMap) -> &str {
-    let prefix = headers.get("x-forwarded-prefix").and_then(|prefix| prefix.to_str().ok()).unwrap_or_default();
-    let prefix = prefix.trim_end_matches('/');
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~/".contains(c);
-    let is_path = prefix.starts_with('/') && !prefix.contains("//");
-    if is_path && prefix.chars().all(is_plain) { prefix } else { "" }
 }
 
 /// Returns a `curl` command that runs the default agent of the server at a URL.

@@ -8,6 +8,7 @@
 pub(crate) mod accept;
 pub(crate) mod agents;
 mod allow;
+mod client_encoder;
 pub(crate) mod connect;
 pub(crate) mod dialects;
 pub(crate) mod error;
@@ -43,6 +44,7 @@ pub(crate) use accept::{
     read_body,
 };
 pub use allow::AllowRule;
+pub(crate) use client_encoder::{ClientEncoder, ClientFiles};
 pub(crate) use error::{ApiError, ApiResult};
 pub(crate) use index::example;
 pub(crate) use openapi::{refuse, response};

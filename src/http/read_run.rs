@@ -4,6 +4,7 @@ use axum::{extract::Request, http::request::Parts};
 
 use super::{
     accept::{media_type::require_json, middleware::Caller, read_body, server_span::RequestTrace},
+    client_encoder::ClientEncoder,
     error::ApiError,
     options::HttpOptions,
     state::App,
@@ -11,7 +12,7 @@ use super::{
 use crate::{
     agent::Forwarded,
     auth::Principal,
-    protocol::{RunAgentInput, decode::count_values},
+    protocol::{RunAgentInput, decode::count_values, encode::Encoder},
     run::{AgentEntry, RequestSize, RunPermit, RunRequest},
 };
 
@@ -57,6 +58,11 @@ pub(crate) fn warn_of_snake_case(members: usize) {
 }
 
 impl ReadRun {
+    pub(crate) async fn client_encoder(&self, app: &App, encoder: Encoder) -> Result<ClientEncoder, ApiError> {
+        let caller = self.head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
+        ClientEncoder::new(app, caller, encoder).await
+    }
+
     /// Every request for a run comes by here. A run of an agent that the caller may not use is refused.
     pub(crate) fn into_request(
         self,

@@ -18,10 +18,13 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame};
 use tracing::Span;
 
-use super::{follow::FollowedRun, response_budget::ResponsePermit, sse_response::respond, state::App};
+use super::{
+    client_encoder::ClientEncoder, follow::FollowedRun, response_budget::ResponsePermit, sse_response::respond,
+    state::App,
+};
 use crate::{
     agent::builtin::cuts_connection,
-    protocol::{Event, encode::Encoder},
+    protocol::Event,
     run::{Drive, Progress, StartedRun},
 };
 
@@ -40,7 +43,7 @@ const BYTES_PER_TURN: u32 = 32 * 1024;
 const BURST_TIME: Duration = Duration::from_millis(5);
 const BUFFER_BYTES: std::ops::RangeInclusive<u16> = 256..=CHUNK_BYTES + 512;
 
-pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: Encoder) -> Response {
+pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: ClientEncoder) -> Response {
     let media_type = encoder.media_type();
     match started {
         StartedRun::Unstored(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),
@@ -72,7 +75,7 @@ struct RunBody<R> {
     /// The capacity for the next chunk: the size of the last one and an eighth more.
     capacity: u16,
     buffer: Vec<u8>,
-    encoder: Encoder,
+    encoder: ClientEncoder,
     first: Option<io::Result<Bytes>>,
     /// The run's span.
     span: Span,
@@ -80,7 +83,7 @@ struct RunBody<R> {
 }
 
 impl<R: Drive> RunBody<R> {
-    fn new(run: Box<R>, encoder: Encoder) -> Self {
+    fn new(run: Box<R>, encoder: ClientEncoder) -> Self {
         // The first chunk ends its turn: hyper writes to the socket when the body has nothing ready, and so the client
         // gets it before a fast agent has filled hyper's buffer.
         Self {
@@ -137,7 +140,7 @@ impl<R: Drive> RunBody<R> {
                 Poll::Ready(Progress::Moved) if self.buffer.len() < usize::from(self.chunk_bytes) => {
                     self.has_waited = false
                 }
-                Poll::Ready(Progress::Heartbeat) => self.encoder.heartbeat(&mut self.buffer),
+                Poll::Ready(Progress::Heartbeat) => self.encoder.encoder.heartbeat(&mut self.buffer),
                 Poll::Ready(Progress::Ended) if self.buffer.is_empty() => {
                     self.run.delivered();
                     return Poll::Ready(None);

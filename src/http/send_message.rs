@@ -18,6 +18,7 @@ use super::{
         middleware::Caller,
         read_body,
     },
+    client_encoder::ClientEncoder,
     connect::respond_with_thread,
     dialects::tanstack::TanStackEncoder,
     error::ApiError,
@@ -130,10 +131,10 @@ pub(crate) async fn read_input(
     agent: AgentEntry,
     on_disconnect: Option<OnDisconnect>,
     request: Request,
-) -> Result<(RunRequest, Encoder), ApiError> {
+) -> Result<(RunRequest, ClientEncoder), ApiError> {
     let (read, input) = read_run(app, request, decode_input).await?;
     check_version(&input)?;
-    let encoder = encoder_for(&input, &read.head.headers);
+    let encoder = read.client_encoder(app, encoder_for(&input, &read.head.headers)).await?;
     Ok((RunRequest { on_disconnect, ..read.into_request(app, agent, input)? }, encoder))
 }
 

@@ -112,6 +112,14 @@ impl ContentPart {
             Self::Image(media) | Self::Audio(media) | Self::Video(media) | Self::Document(media) => Some(&media.source),
         }
     }
+
+    /// Returns what is no text for changing it.
+    pub(crate) fn media_mut(&mut self) -> Option<&mut MediaPart> {
+        match self {
+            Self::Text(_) => None,
+            Self::Image(media) | Self::Audio(media) | Self::Video(media) | Self::Document(media) => Some(media),
+        }
+    }
 }
 
 wire_struct! {
@@ -146,6 +154,15 @@ wire_struct! {
 impl From<PartSource> for MediaPart {
     fn from(source: PartSource) -> Self {
         Self::new(source)
+    }
+}
+
+impl MediaPart {
+    /// Returns the name of the file, as clients write it into the metadata.
+    pub(crate) fn file_name(&self) -> Option<&str> {
+        let metadata = self.metadata.as_ref()?;
+        let mut names = ["filename", "fileName", "name"].iter().filter_map(|key| metadata.get(key)?.as_str());
+        names.next().filter(|name| !name.is_empty())
     }
 }
 

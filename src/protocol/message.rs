@@ -134,6 +134,15 @@ impl Message {
         }
     }
 
+    /// Returns the parts of such a content for changing them.
+    pub(crate) fn parts_mut(&mut self) -> &mut [ContentPart] {
+        match self {
+            Self::User(UserMessage { content: MessageContent::Parts(parts), .. })
+            | Self::Tool(ToolMessage { content: MessageContent::Parts(parts), .. }) => parts,
+            _ => &mut [],
+        }
+    }
+
     /// Changes the identifier.
     pub fn set_id(&mut self, id: MessageId) {
         of_any_role!(self, m => m.id = id)

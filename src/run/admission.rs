@@ -51,6 +51,8 @@ pub(super) struct Admission {
     is_read: bool,
     /// Whether messages of the client were left out that a run has taken back.
     is_behind: bool,
+    /// Whether the client has sent data that are files now.
+    pub(super) has_sent_data: bool,
 }
 
 /// The result of an attempt to begin a run.
@@ -71,6 +73,7 @@ impl Runs {
         threads.stored_bytes.check::<StartError>(&threads.store, &threads.options.retention, &key.owner).await?;
         let (deadline, asked_at) = (Instant::now() + threads.options.queue_timeout, now());
         let [mut poll, longest] = POLL_BACKOFF;
+        let has_sent_data = threads.absorb(&key.owner, &mut request.input.messages).await?;
         let (loaded, bytes) = threads.cache.take(&key).unzip();
         if let (Some(memory), Some(bytes)) = (&request.permit.memory, bytes) {
             memory.thread(bytes).await?;
@@ -88,6 +91,7 @@ impl Runs {
             loaded,
             is_read: false,
             is_behind: false,
+            has_sent_data,
         });
         loop {
             // The attempt completes even if the client leaves, because a run that was begun has to be ended.
@@ -181,7 +185,7 @@ impl Admission {
                 self.load().await?;
                 continue;
             }
-            let stored = request.permit.detached.is_some().then(|| stored_request(request, &plan));
+            let stored = request.permit.detached.is_some().then(|| stored_request(request, &plan, self.has_sent_data));
             match self.begin_with(&plan, stored.as_deref()).await? {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
                     if replaced {
@@ -285,8 +289,8 @@ impl Admission {
 }
 
 /// Returns what is stored of a detached run's request, beside messages and state.
-fn stored_request(request: &RunRequest, plan: &Plan) -> String {
-    let stored = StoredRequest::new(&request.input, plan);
+fn stored_request(request: &RunRequest, plan: &Plan, has_sent_data: bool) -> String {
+    let stored = StoredRequest::new(&request.input, plan, has_sent_data);
     match request.agent.agent.can_continue() {
         true => stored.with_caller(request.principal.as_ref(), &request.forwarded).to_json(),
         false => stored.to_json(),

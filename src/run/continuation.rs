@@ -181,7 +181,7 @@ impl Runs {
         let max_run_bytes = threads.options.max_run_bytes;
         let log = LiveLog::new(lease.clone(), request_bytes + bytes, max_run_bytes).continued(elapsed, lines);
         let log = Arc::new(log);
-        let forwarded = request.forwarded();
+        let (forwarded, has_sent_data) = (request.forwarded(), request.has_sent_data);
         let mut input = request.into_input(key.id.clone(), record.id.clone(), replay.kept.messages());
         input.state = Some(replay.kept.state().clone());
         let taken_back = replay.taken_back();
@@ -196,7 +196,7 @@ impl Runs {
         let turn = threads.queue.enter_first(key, &record.id);
         let active = ActiveRun::new(record.id, lease, control.clone(), Some(log.clone()));
         let held = HeldLease::new(threads.clone(), key.clone(), turn, active);
-        let transcribed = TranscribedRun::new(run, replay.seen, thread, held, Vec::new());
+        let transcribed = TranscribedRun::new(run, replay.seen, thread, held, Vec::new()).naming_files(has_sent_data);
         span.in_scope(
             || tracing::warn!(cause, attempt = replay.attempt, holder = %threads.holder, "the run goes on here"),
         );

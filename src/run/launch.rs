@@ -4,6 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{
     admission::Admission,
+    agent_with_files::AgentWithFiles,
     agents::AgentEntry,
     control::Stop,
     conversation::{
@@ -18,8 +19,10 @@ use super::{
     turn::{active::ActiveRun, held_lease::HeldLease},
 };
 use crate::{
-    agent::{ContextParts, RunContext, RunIdentity, RunJournal},
+    agent::{Agent, ContextParts, RunContext, RunIdentity, RunJournal},
+    auth::owner_of,
     base::trace::TraceScope,
+    files::names_files,
     observe::{RunObserver, recordings::LiveRecording, telemetry::begin_agent},
     protocol::{
         Event, Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput,
@@ -66,8 +69,15 @@ impl Runs {
         parts.accepts_instructions = self.accept_instructions;
         parts.observer = Some(RunObserver { metrics: self.metrics.clone(), recording });
         let cx = context_in_span(parts, &trace).with_journal(journal);
+        let owner = cx.identity().principal.as_ref();
+        let agent: Arc<dyn Agent> = match self.threads.as_ref().and_then(|threads| threads.files.clone()) {
+            Some(files) if names_files(&input.messages) => {
+                Arc::new(AgentWithFiles { agent: agent.agent, files, owner: owner_of(owner) })
+            }
+            _ => agent.agent,
+        };
         // Boxed because it is large and moved several times before it is polled.
-        Box::new(Run::new(agent.agent, input, cx, limits, self.begin_drawing, self.taps.clone(), Some(permit)))
+        Box::new(Run::new(agent, input, cx, limits, self.begin_drawing, self.taps.clone(), Some(permit)))
     }
 }
 
@@ -99,7 +109,7 @@ impl Admission {
         state_number: Option<i64>,
         request_bytes: u64,
     ) -> StartedRun {
-        let Self { runs, threads, key, turn, mut request, loaded, .. } = self;
+        let Self { runs, threads, key, turn, mut request, loaded, has_sent_data, .. } = self;
         let options = &threads.options;
         let (case, lacks_state) = (plan.decision.case, plan.lacks_state(&request.input));
         let (mut interrupts, state) = (std::mem::take(&mut plan.open_interrupts), plan.state.take());
@@ -147,12 +157,14 @@ impl Admission {
         let thread = LoadedThread { version, state: state_number.zip(state), interrupts, bytes, branch };
         let Some(log) = log else {
             let snapshots = first.into_iter().chain(snapshots).collect();
-            let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots);
+            let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots).naming_files(has_sent_data);
             return StartedRun::Stored(Box::new(StoredRun::new(transcribed)));
         };
         let follower = Follower::from_live_log(&threads.store, key, run_id, log.clone(), None);
         let span = run.span().clone();
-        let transcribed = TranscribedRun::new(run, transcript, thread, held, first.into_iter().collect());
+        let snapshots_of_log = first.into_iter().collect();
+        let transcribed =
+            TranscribedRun::new(run, transcript, thread, held, snapshots_of_log).naming_files(has_sent_data);
         tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
         StartedRun::Detached { follower, snapshots }
     }

@@ -20,6 +20,8 @@ use crate::run::{
 };
 use crate::{
     agent::Principal,
+    auth::owner_of,
+    files::AbsorbError,
     protocol::{MessageId, RunId, ThreadId},
     store::{
         CopiedMessage, CopiedRun, MessageNode, MessageOrigin, Millis, RunRecord, RunStatus, Thread, ThreadContent,
@@ -107,6 +109,16 @@ impl Threads {
         content.updated_at = now();
         content.runs.push(run_of_copy("import", &content, content.updated_at));
         self.check_content(&content)?;
+        if let Some(files) = &self.runs.files {
+            let messages: Vec<_> = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
+            files.absorb(&owner_of(owner), messages).await.map_err(|error| match error {
+                AbsorbError::UnknownFile { message, part } => ThreadError::Invalid {
+                    path: format!("messages[{message}].message.content[{part}].source.value"),
+                    problem: "there is no such file".to_owned(),
+                },
+                AbsorbError::Store(error) => error.into(),
+            })?;
+        }
         self.create(owner, id, &content).await
     }
 

@@ -6,6 +6,7 @@
 use super::{ThreadError, Threads};
 use crate::{
     agent::Principal,
+    files::{FileUrls, OWN_FILE},
     observe::recordings::name_of_stored_run,
     protocol::{
         RunAgentInput, RunId, ThreadId,
@@ -32,6 +33,10 @@ pub(crate) struct RunRecording {
     first_page: Option<EventPage>,
     /// The numbers of the events that the server may have added, with their types.
     added: Vec<(u64, &'static str)>,
+    /// Whether the client or a tool has sent data that are files now, so that the server has added a snapshot that names them.
+    has_sent_data: bool,
+    /// `None` if the store keeps no files.
+    urls: Option<FileUrls>,
     /// The number of the last event that was read.
     after: u64,
     /// The time of the last event.
@@ -50,6 +55,7 @@ impl Threads {
         owner: Option<&Principal>,
         thread: &ThreadId,
         run: &RunId,
+        urls: Option<FileUrls>,
     ) -> Result<RunRecording, ThreadError> {
         let (key, record) = self.detached_run(owner, thread, run).await?;
         let follower = self.follower(&key, &record, 0)?;
@@ -62,18 +68,34 @@ impl Threads {
         if view.thread.number != record.thread {
             return Err(ThreadError::NoThread);
         }
-        let messages: Vec<_> =
+        let mut messages: Vec<_> =
             branch_of(&view.nodes, start.head).into_iter().map(|node| node.message.clone()).collect();
+        if let Some(urls) = &urls {
+            urls.present(&mut messages);
+        }
         let request = StoredRequest::from_json(&start.request).map_err(|error| StoreError::Failed(Box::new(error)))?;
-        let added = added_events(&record, request.adds_state);
+        let (added, has_sent_data) = (added_events(&record, request.adds_state), request.has_sent_data);
         let input = request.into_input(thread.clone(), record.id.clone(), messages.into());
         let input = RunAgentInput { state: start.state, ..input };
         let name = name_of_stored_run(record.started_at, thread, &record.id, record.number);
         let head = Some(RecordingHead::new(record.agent.clone(), record.started_at, input).to_line());
         let (threads, first_page, after, ms) = (self.clone(), None, 0, 0);
         let (has_terminal, has_end) = (false, false);
-        let mut recording =
-            RunRecording { threads, record, follower, name, head, first_page, added, after, ms, has_terminal, has_end };
+        let mut recording = RunRecording {
+            threads,
+            record,
+            follower,
+            name,
+            head,
+            first_page,
+            added,
+            has_sent_data,
+            urls,
+            after,
+            ms,
+            has_terminal,
+            has_end,
+        };
         // Fails now if the log was removed.
         recording.first_page = Some(recording.page().await?);
         Ok(recording)
@@ -107,8 +129,13 @@ impl RunRecording {
         {
             self.ms = ms;
             self.has_terminal |= is_of_type(event, "RUN_FINISHED") || is_of_type(event, "RUN_ERROR");
-            if !self.added.iter().any(|(added, name)| *added == number && is_of_type(event, name)) {
-                recording::push_event_line(&mut lines, ms, event);
+            self.has_sent_data |= is_of_type(event, "TOOL_CALL_RESULT") && event.contains("\"type\":\"data\"");
+            if self.is_added(number, event) {
+                continue;
+            }
+            match self.urls.as_ref().and_then(|urls| urls.line(event)) {
+                Some(event) => recording::push_event_line(&mut lines, ms, &event),
+                None => recording::push_event_line(&mut lines, ms, event),
             }
         }
         self.after += page.events.len() as u64;
@@ -119,6 +146,13 @@ impl RunRecording {
             lines.extend(recording::line(self.ms, "end", &end));
         }
         Ok(Some(lines))
+    }
+
+    /// Returns whether the server has added an event.
+    fn is_added(&self, number: u64, event: &str) -> bool {
+        let names_files = || self.has_sent_data && number + 1 == self.record.events && event.contains(OWN_FILE);
+        self.added.iter().any(|(added, name)| *added == number && is_of_type(event, name))
+            || is_of_type(event, "MESSAGES_SNAPSHOT") && names_files()
     }
 
     /// Reads the stored events that follow the last one.

@@ -6,6 +6,7 @@ use super::ThreadError;
 use crate::{
     agent::Principal,
     auth::owner_of,
+    files::Files,
     protocol::RunId,
     run::{Runs, ThreadEvents, ThreadRuns},
     store::{RunRecord, StoreError, Thread, ThreadKey, ThreadParts, ThreadView},
@@ -24,6 +25,11 @@ impl Threads {
     /// The threads of a server; `None` if it stores none.
     pub(crate) fn of(server: &Arc<Runs>) -> Option<Self> {
         server.thread_runs().map(|runs| Self { runs: runs.clone(), server: server.clone() })
+    }
+
+    /// `None` if the store keeps no files.
+    pub(crate) fn files(&self) -> Option<&Files> {
+        self.runs.files.as_ref()
     }
 
     /// Returns whether a run can be detached, so that its response can be continued.

@@ -5,6 +5,7 @@ mod branches;
 mod damaged_logs;
 mod detached;
 mod ending;
+mod files;
 mod followers;
 mod guard;
 mod history;

@@ -11,7 +11,9 @@ use axum::{
 use super::middleware::Caller;
 use crate::{
     auth::Principal,
-    http::{error::ApiError, state::App},
+    files::FileUrls,
+    http::{client_encoder::ClientFiles, error::ApiError, state::App},
+    protocol::Message,
     threads::Threads,
 };
 
@@ -27,11 +29,24 @@ pub(crate) struct Query<T>(pub(crate) T);
 pub(crate) struct OwnThreads {
     pub(crate) threads: Threads,
     pub(crate) owner: Option<Principal>,
+    files: Option<ClientFiles>,
 }
 
 impl OwnThreads {
     pub(crate) fn owner(&self) -> Option<&Principal> {
         self.owner.as_ref()
+    }
+
+    /// Replaces the names of files in stored messages by their URLs.
+    pub(crate) fn present<'m>(&self, messages: impl IntoIterator<Item = &'m mut Message>) {
+        if let Some(urls) = self.urls() {
+            urls.present(messages);
+        }
+    }
+
+    /// Returns the URLs of files for the caller; `None` for a server that keeps no files.
+    pub(crate) fn urls(&self) -> Option<FileUrls> {
+        self.files.as_ref().map(ClientFiles::urls)
     }
 }
 
@@ -40,8 +55,9 @@ impl FromRequestParts<App> for OwnThreads {
 
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let threads = app.threads().cloned().ok_or(ApiError::NoStoredThreads)?;
-        let owner = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?.principal();
-        Ok(Self { threads, owner })
+        let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
+        let files = ClientFiles::of(app, caller).await?;
+        Ok(Self { threads, owner: caller.principal(), files })
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
     cors,
     foreign_page::is_foreign,
     host,
+    own_address::OwnAddress,
     request_id::{Identification, identify_request},
     serve::BeyondLimit,
 };
@@ -39,13 +40,21 @@ pub(crate) fn authenticated(routes: Router<App>, app: &App) -> Router<App> {
     routes.route_layer(from_fn_with_state(app.clone(), authenticate))
 }
 
-/// `None` without authentication.
 #[derive(Clone)]
-pub(crate) struct Caller(Option<Principal>);
+pub(crate) struct Caller {
+    /// `None` without authentication.
+    principal: Option<Principal>,
+    reached_at: OwnAddress,
+}
 
 impl Caller {
     pub(crate) fn principal(&self) -> Option<Principal> {
-        self.0.clone()
+        self.principal.clone()
+    }
+
+    /// The address at which it has reached this server.
+    pub(crate) fn reached_at(&self) -> &OwnAddress {
+        &self.reached_at
     }
 }
 
@@ -57,7 +66,8 @@ async fn authenticate(State(app): State<App>, request: Request, next: Next) -> R
     if let Some(refusal) = refusal_of_head(&app, &head) {
         return Ok(refusal);
     }
-    head.extensions.insert(Caller(principal));
+    let reached_at = OwnAddress::of(&head);
+    head.extensions.insert(Caller { principal, reached_at });
     Ok(next.run(Request::from_parts(head, body)).await)
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod foreign_page;
 pub(crate) mod host;
 pub(crate) mod media_type;
 pub(crate) mod middleware;
+pub(crate) mod own_address;
 pub(crate) mod read_body;
 pub(crate) mod request_id;
 pub(crate) mod serve;

@@ -58,7 +58,7 @@ pub(crate) struct ChangeJson {
         refuse::Streams,
     ),
 )]
-pub(crate) async fn follow_threads(State(app): State<App>, OwnThreads { threads, owner }: OwnThreads) -> ApiResult {
+pub(crate) async fn follow_threads(State(app): State<App>, OwnThreads { threads, owner, .. }: OwnThreads) -> ApiResult {
     let permit = app.take_stream(owner.as_ref())?;
     let (mut events, caller) = (threads.follow_changes(owner.as_ref()), owner.clone());
     let frames = stream! {

@@ -66,7 +66,9 @@ pub(crate) async fn list_messages(
         before.map_err(|_| ApiError::InvalidParameter { name: "before", expected: "the `before` of another page" })?;
     let selection = MessageSelection { before, run: query.run.as_ref(), limit };
     let permit = app.response_permit(own.owner(), &id).await?;
-    permit.json(&MessagesJson::from(own.threads.messages(own.owner(), &id, selection).await?))
+    let mut list = own.threads.messages(own.owner(), &id, selection).await?;
+    own.present(&mut list.messages);
+    permit.json(&MessagesJson::from(list))
 }
 
 impl From<MessageList> for MessagesJson {

@@ -132,7 +132,8 @@ pub(crate) struct ImportQuery {
 )]
 pub(crate) async fn export_thread(State(app): State<App>, Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
     let permit = app.response_permit(own.owner(), &id).await?;
-    let content = own.threads.export(own.owner(), &id).await?;
+    let mut content = own.threads.export(own.owner(), &id).await?;
+    own.present(content.messages.iter_mut().map(|copied| &mut copied.message));
     permit.json(&ExportJson::new(id, content))
 }
 

@@ -56,7 +56,8 @@ pub(crate) struct ThreadJson {
 )]
 pub(crate) async fn read_thread(State(app): State<App>, Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
     let permit = app.response_permit(own.owner(), &id).await?;
-    let view = own.threads.overview(own.owner(), &id, RUNS_PER_THREAD, None, PAGE_SIZE).await?;
+    let mut view = own.threads.overview(own.owner(), &id, RUNS_PER_THREAD, None, PAGE_SIZE).await?;
+    own.present(&mut view.messages.messages);
     let thread = view.thread;
     permit.json(&ThreadJson {
         thread_id: thread.key.id,

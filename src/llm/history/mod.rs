@@ -4,7 +4,6 @@
 //! conversation, results may be late or missing. No conversation makes this fail; what a model cannot take is left out
 //! and logged. Messages that a summary stands for are replaced by it.
 
-mod inline_data;
 mod parts;
 pub(super) mod summary;
 

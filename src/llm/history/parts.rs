@@ -1,15 +1,10 @@
 //! The content parts of a conversation, in the one form that providers get.
 
-use std::borrow::Cow;
-
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use percent_encoding::percent_decode_str;
-
-use super::inline_data;
 use crate::{
     base::text::essence,
+    files::inline_data,
     llm::providers::wire,
-    protocol::{ContentPart, MessageContent, PartSource},
+    protocol::{ContentPart, MessageContent},
 };
 
 /// Returns the parts of a content; a text is one part.
@@ -25,14 +20,7 @@ pub(super) fn parts(content: &MessageContent) -> Vec<ContentPart> {
 fn normalised(part: &ContentPart) -> ContentPart {
     let Ok((kind, media)) = wire::media(part) else { return part.clone() };
     let mut media = media.clone();
-    let of_url = match &media.source {
-        PartSource::Url { value, mime_type } => data(value, mime_type.as_deref()),
-        PartSource::Data { value, mime_type } => {
-            data(value, Some(mime_type).filter(|it| !it.is_empty()).map(|it| &**it))
-        }
-        PartSource::File { .. } => None,
-    };
-    if let Some(data) = of_url {
+    if let Some(data) = inline_data::data_of_url(&media.source) {
         media.source = data;
     }
     inline_data::correct(&mut media.source);
@@ -51,24 +39,10 @@ fn normalised(part: &ContentPart) -> ContentPart {
     }
 }
 
-/// Returns the data of a `data:` URL (RFC 2397), or `None` if the URL is another one. A given MIME type replaces the
-/// URL's own.
-fn data(url: &str, mime_type: Option<&str>) -> Option<PartSource> {
-    let (scheme, rest) = url.split_once(':')?;
-    let (head, body) = rest.split_once(',').filter(|_| scheme.eq_ignore_ascii_case("data"))?;
-    let (declared, value) = match head.strip_suffix(";base64") {
-        Some(declared) => (declared, percent_decode_str(body).decode_utf8_lossy().into_owned()),
-        None => (head, STANDARD.encode(Cow::from(percent_decode_str(body)))),
-    };
-    let mime_type = mime_type.unwrap_or(declared);
-    let mime_type = if mime_type.is_empty() { "text/plain" } else { mime_type };
-    Some(PartSource::Data { value, mime_type: mime_type.to_owned() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::MediaPart;
+    use crate::protocol::{MediaPart, PartSource};
 
     fn url(value: &str, mime_type: Option<&str>) -> MediaPart {
         PartSource::Url { value: value.to_owned(), mime_type: mime_type.map(str::to_owned) }.into()

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 
-use super::wire::{file_name, media, mime_type, skipped_medium};
+use super::wire::{media, mime_type, skipped_medium};
 use crate::{
     base::{
         base64_text::{LENIENT, is_standard},
@@ -105,7 +105,7 @@ impl Attachments {
 fn fault(part: &ContentPart) -> Option<&'static str> {
     let (_, media) = media(part).ok()?;
     let PartSource::Data { value, mime_type } = &media.source else { return None };
-    if is_text(mime_type, file_name(media)) {
+    if is_text(mime_type, media.file_name()) {
         return None;
     }
     match value.as_str() {
@@ -117,7 +117,7 @@ fn fault(part: &ContentPart) -> Option<&'static str> {
 
 /// Returns the kind, the name and the type, for the model.
 fn label(kind: &str, media: &MediaPart) -> String {
-    let name = file_name(media).map(|name| format!(" \"{}\"", name.replace(['"', '\n', '\r'], " ")));
+    let name = media.file_name().map(|name| format!(" \"{}\"", name.replace(['"', '\n', '\r'], " ")));
     let mime_type = mime_type(&media.source).map(|mime_type| format!(" ({})", essence(mime_type)));
     format!("{kind}{}{}", name.unwrap_or_default(), mime_type.unwrap_or_default())
 }
@@ -126,7 +126,7 @@ fn label(kind: &str, media: &MediaPart) -> String {
 /// of `data:` URLs.
 fn text_of(media: &MediaPart) -> Option<Result<(String, bool), &'static str>> {
     let PartSource::Data { value, mime_type } = &media.source else { return None };
-    if !is_text(mime_type, file_name(media)) {
+    if !is_text(mime_type, media.file_name()) {
         return None;
     }
     // Four characters are three bytes. Cutting between groups keeps the rest decodable.

@@ -61,7 +61,7 @@ pub(in crate::llm) fn skipped_attachment(part: &ContentPart, reason: &str) -> Op
 pub(super) fn skipped_medium(kind: &'static str, media: &MediaPart, reason: &str) -> SkippedAttachment {
     SkippedAttachment {
         kind,
-        name: file_name(media).map(str::to_owned),
+        name: media.file_name().map(str::to_owned),
         mime_type: mime_type(&media.source).map(str::to_owned),
         reason: reason.to_owned(),
     }
@@ -77,11 +77,6 @@ pub(in crate::llm) fn mime_type(source: &PartSource) -> Option<&str> {
         PartSource::Data { mime_type, .. } => Some(mime_type),
         PartSource::Url { mime_type, .. } | PartSource::File { mime_type, .. } => mime_type.as_deref(),
     }
-}
-
-pub(in crate::llm) fn file_name(media: &MediaPart) -> Option<&str> {
-    let metadata = media.metadata.as_ref()?;
-    ["filename", "fileName", "name"].iter().find_map(|key| metadata.get(key)?.as_str()).filter(|name| !name.is_empty())
 }
 
 /// Returns the texts of parts in a provider's form; `None` if one of the parts is no text.

@@ -31,13 +31,20 @@ pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
     }
 }
 
-async fn store_end(transcribed: TranscribedRun, terminal: &Event, log: &LiveLog) {
+async fn store_end(mut transcribed: TranscribedRun, terminal: &Event, log: &Arc<LiveLog>) {
+    if let Some(snapshot) = transcribed.absorb().await {
+        log.push(to_line(&snapshot), log.millis());
+        transcribed.held().threads.log_writer.schedule(log);
+    }
     let ended = log.millis();
     let is_written = poll_fn(|cx| log.poll_written(cx)).await;
     let last = log.terminal_batch(terminal, ended);
     // Stored after all events before it: otherwise the process that takes the run over closes the log.
-    let result =
-        if is_written { transcribed.commit(false, Some(last.clone())).await.0 } else { Err(StoreError::LeaseLost) };
+    let result = if is_written {
+        transcribed.commit(false, Some(last.clone())).await.stored
+    } else {
+        Err(StoreError::LeaseLost)
+    };
     match result {
         Ok(()) => {
             log.confirm_written(last);

@@ -73,8 +73,13 @@ impl ThreadRuns {
         lease: &Lease,
         run: &RunRecord,
         thread: LoadedThread,
-        replay: LogReplay,
+        mut replay: LogReplay,
     ) -> Result<(), StoreError> {
+        if let Some(files) = self.files.as_ref().filter(|_| replay.seen.has_new_media())
+            && let Err(error) = files.absorb(&key.owner, replay.seen.changed_mut()).await
+        {
+            tracing::warn!(?error, "media of a lost run stay in its messages as they are");
+        }
         tracing::warn!(thread = key.id.as_str(), run = run.id.as_str(), "closing a run whose server was lost");
         let (logged, changes) = (replay.lines, replay.seen.into_changes());
         let terminal = RunError::new(RunErrorCode::ServerLost, MESSAGE).into();

@@ -33,6 +33,10 @@ pub(crate) struct StoredRequest<'a> {
     /// True if the server adds a snapshot of the state after `RUN_STARTED`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) adds_state: bool,
+    /// True if the client has sent data that are files now, so that the server adds a snapshot of the messages before the terminal
+    /// event.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_sent_data: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     principal: Option<StoredPrincipal<'a>>,
     /// The place of the request in a trace.
@@ -52,7 +56,7 @@ struct StoredPrincipal<'a> {
 }
 
 impl<'a> StoredRequest<'a> {
-    pub(crate) fn new(input: &'a RunAgentInput, plan: &'a Plan) -> Self {
+    pub(crate) fn new(input: &'a RunAgentInput, plan: &'a Plan, has_sent_data: bool) -> Self {
         let RunAgentInput { protocol_version, parent_run_id, tools, context, forwarded_props, .. } = input;
         let resume = match &plan.resume {
             ResumeDecision::Proceed(replies) => &replies[..],
@@ -66,6 +70,7 @@ impl<'a> StoredRequest<'a> {
             forwarded_props: forwarded_props.as_ref().map(Cow::Borrowed),
             resume: Cow::Borrowed(resume),
             adds_state: plan.lacks_state(input),
+            has_sent_data,
             principal: None,
             traceparent: None,
             seed: None,

@@ -12,7 +12,7 @@ use std::{
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio::time::{Sleep, sleep};
 
-use super::transcribed_run::TranscribedRun;
+use super::transcribed_run::{Committed, TranscribedRun};
 use crate::run::{
     control::Stop,
     drive::{
@@ -41,7 +41,7 @@ pub(crate) struct StoredRun {
 enum StoredStage {
     Running(TranscribedRun),
     Committing {
-        commit: BoxFuture<'static, (Result<(), StoreError>, HeldLease)>,
+        commit: BoxFuture<'static, Committed>,
         /// `None` if it was sent already.
         terminal: Option<Box<Event>>,
         /// Ends the time of [`MAX_HOLD`]. Set when the run waits for the store.
@@ -77,7 +77,7 @@ impl StoredRun {
         let StoredStage::Committing { commit, terminal, hold_timer } = &mut self.stage else {
             return Poll::Ready(Progress::Ended);
         };
-        let Poll::Ready((result, held)) = commit.as_mut().poll(cx) else {
+        let Poll::Ready(Committed { stored, held, snapshot }) = commit.as_mut().poll(cx) else {
             if terminal.is_some() {
                 let hold_timer = hold_timer.get_or_insert_with(|| Box::pin(sleep(MAX_HOLD)));
                 // The timer only wakes the task, which then calls `is_ending` again.
@@ -86,9 +86,12 @@ impl StoredRun {
             return Poll::Pending;
         };
         let terminal = terminal.take();
-        self.stage = StoredStage::Over { undelivered: result.is_ok().then_some(held) };
+        self.stage = StoredStage::Over { undelivered: stored.is_ok().then_some(held) };
         let Some(terminal) = terminal else { return Poll::Ready(Progress::Ended) };
-        sink.emit(&with_store_result(*terminal, result));
+        if let Some(snapshot) = snapshot.filter(|_| stored.is_ok()) {
+            sink.emit(&snapshot);
+        }
+        sink.emit(&with_store_result(*terminal, stored));
         Poll::Ready(Progress::Moved)
     }
 
@@ -145,8 +148,8 @@ async fn abandon(stage: StoredStage) {
     let undelivered = match stage {
         StoredStage::Over { undelivered } => undelivered,
         StoredStage::Committing { commit, .. } => {
-            let (result, held) = commit.await;
-            result.is_ok().then_some(held)
+            let Committed { stored, held, .. } = commit.await;
+            stored.is_ok().then_some(held)
         }
         StoredStage::Running(mut transcribed) => {
             tracing::debug!("the client left");

@@ -49,6 +49,18 @@ struct Transcription {
     /// The number of the run's patches that were not sent, because they do not apply.
     skipped_events: u64,
     snapshots: Vec<Event>,
+    /// Whether a snapshot of the messages comes before the terminal event.
+    owes_snapshot: bool,
+    /// Whether media become files.
+    has_files: bool,
+}
+
+/// The result of storing the end of a run.
+pub(crate) struct Committed {
+    pub(crate) stored: Result<(), StoreError>,
+    pub(crate) held: HeldLease,
+    /// Comes before the terminal event: with it, the client has files in place of data.
+    pub(crate) snapshot: Option<Box<Event>>,
 }
 
 impl TranscribedRun {
@@ -68,8 +80,33 @@ impl TranscribedRun {
             added_events: 0,
             skipped_events: 0,
             snapshots,
+            owes_snapshot: false,
+            has_files: held.threads.files.is_some(),
         };
         Self { transcription, run, thread, held }
+    }
+
+    /// `has_sent_data`: the client has sent data that are files now, and gets their names at the end of the run.
+    pub(crate) fn naming_files(mut self, has_sent_data: bool) -> Self {
+        self.transcription.owes_snapshot = has_sent_data;
+        self
+    }
+
+    /// Makes files of the media that the run has added. Returns the snapshot that comes before the terminal event: clients that have
+    /// data then get the names of the files. They would send the data again with each request.
+    pub(crate) async fn absorb(&mut self) -> Option<Event> {
+        let Self { transcription: Transcription { transcript, owes_snapshot, added_events, .. }, held, .. } = self;
+        if let Some(files) = held.threads.files.as_ref().filter(|_| transcript.has_new_media()) {
+            match files.absorb(&held.key.owner, transcript.changed_mut()).await {
+                Ok(has_stored) => *owes_snapshot |= has_stored,
+                Err(error) => tracing::warn!(?error, "media of a run stay in its messages as they are"),
+            }
+        }
+        if !std::mem::take(owes_snapshot) {
+            return None;
+        }
+        *added_events += 1;
+        Some(MessagesSnapshot::new(transcript.messages()).into())
     }
 
     pub(crate) fn run(&self) -> &Run {
@@ -105,17 +142,14 @@ impl TranscribedRun {
     }
 
     /// Keeps the permit and the turn until the end is stored. `delivered` says that the response is being sent to a client.
-    pub(crate) fn commit(
-        self,
-        delivered: bool,
-        last_events: Option<EventBatch>,
-    ) -> BoxFuture<'static, (Result<(), StoreError>, HeldLease)> {
-        let Self { transcription, run, thread, mut held } = self;
-        let Transcription { added_events, skipped_events, terminal, transcript, .. } = transcription;
-        let events = run.events() + added_events - skipped_events;
-        let span = run.span().clone();
-        let permit = run.into_permit();
+    pub(crate) fn commit(mut self, delivered: bool, last_events: Option<EventBatch>) -> BoxFuture<'static, Committed> {
+        let span = self.run.span().clone();
         let future = async move {
+            let snapshot = self.absorb().await.map(Box::new);
+            let Self { transcription, run, thread, mut held } = self;
+            let Transcription { added_events, skipped_events, terminal, transcript, .. } = transcription;
+            let events = run.events() + added_events - skipped_events;
+            let permit = run.into_permit();
             let changes = transcript.into_changes();
             let result = RunResult::new(held.lease(), thread, changes, terminal.as_deref(), events, delivered);
             let result = match last_events {
@@ -134,7 +168,7 @@ impl TranscribedRun {
             }
             drop(permit);
             held.end_turn();
-            (stored, held)
+            Committed { stored, held, snapshot }
         };
         Box::pin(tracing::Instrument::instrument(future, span))
     }
@@ -171,7 +205,10 @@ impl Transcription {
         if !interrupts(event).is_empty() {
             // The client that answers may be another one, and needs the state and messages that the interrupts refer to.
             self.emit_extra(&StateSnapshot::new(self.transcript.state().clone()).into(), sink);
-            self.emit_extra(&MessagesSnapshot::new(self.transcript.messages()).into(), sink);
+            self.owes_snapshot = self.has_files && self.transcript.has_new_media();
+            if !self.owes_snapshot {
+                self.emit_extra(&MessagesSnapshot::new(self.transcript.messages()).into(), sink);
+            }
         }
         self.terminal = Some(Box::new(event.clone()));
     }

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     protocol::recording::Recording,
-    protocol::{Message, RunAgentInput},
+    protocol::{Message, MessageContent, RunAgentInput},
 };
 
 /// A digest of a conversation, in which identifiers do not count.
@@ -59,8 +59,8 @@ fn part(message: &Message) -> Option<Value> {
     Some(match message {
         Message::Developer(message) => json!(["instructions", message.content]),
         Message::System(message) => json!(["instructions", message.content]),
-        Message::User(message) => json!(["user", message.content]),
-        Message::Tool(message) => json!(["result", message.content]),
+        Message::User(message) => json!(["user", without_sources(&message.content)]),
+        Message::Tool(message) => json!(["result", without_sources(&message.content)]),
         Message::Assistant(message) => {
             let text = message.content.as_deref().unwrap_or_default();
             let calls: Vec<_> = message.tool_calls().iter().map(|call| json!(call.function)).collect();
@@ -68,6 +68,15 @@ fn part(message: &Message) -> Option<Value> {
         }
         Message::Activity(_) | Message::Reasoning(_) => return None,
     })
+}
+
+/// Where the bytes of a picture are does not count: a recording has the name of a file where a client has sent its data.
+fn without_sources(content: &MessageContent) -> Value {
+    let mut content = json!(content);
+    for part in content.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        part.remove("source");
+    }
+    content
 }
 
 fn key(parts: impl Iterator<Item = Value>, input: &RunAgentInput) -> Key {

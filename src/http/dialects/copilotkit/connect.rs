@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 use super::agents::find_agent;
 use crate::{
     http::{
-        ApiResult, App, Caller, Path, accepted, connect::respond_with_thread, read_body, refuse, response, sse_response,
+        ApiResult, App, Caller, ClientEncoder, Path, accepted, connect::respond_with_thread, read_body, refuse,
+        response, sse_response,
     },
     protocol::{
         RunId, ThreadId,
@@ -57,6 +58,7 @@ pub(super) async fn connect_copilot_thread(
         declared => StreamVersion::for_declared(declared),
     };
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
+    let encoder = ClientEncoder::new(&app, &caller, encoder).await?;
     let caller = caller.principal();
     let permit = app.response_permit(caller.as_ref(), &thread_id).await?;
     let connection = match app.threads() {

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::{CopilotKitOptions, agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
-    http::{App, Caller, agents::declared, index::forwarded_prefix},
+    http::{App, Caller, accept::own_address::forwarded_prefix, agents::declared},
     protocol::AgentCapabilities,
     run::AgentEntry,
 };

@@ -98,7 +98,9 @@ pub(super) async fn read_copilot_events(id: Path<ThreadId>, own: OwnThreads) -> 
 }
 
 async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<ThreadView> {
-    Ok(own.threads.read(own.owner(), &id, 0).await?)
+    let mut view = own.threads.read(own.owner(), &id, 0).await?;
+    own.present(view.nodes.iter_mut().map(|node| &mut node.message));
+    Ok(view)
 }
 
 impl From<&Message> for InspectorMessage {

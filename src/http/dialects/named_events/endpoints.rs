@@ -123,7 +123,7 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
         }
     }
     let encoder = NamedEventEncoder::new(thread_id, agent.name()).with_problem(problem);
-    let encoder = Encoder::Dialect(Box::new(encoder));
+    let encoder = read.client_encoder(app, Encoder::Dialect(Box::new(encoder))).await?;
     let request = RunRequest { is_reply, ..read.into_request(app, agent, input)? };
     Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
 }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     agent::Principal,
     http::{
-        ApiError, ApiResult, App, Caller, Path, Query,
+        ApiError, ApiResult, App, Caller, ClientFiles, Path, Query,
         follow::{LastEventId, event_number, follow_after, last_event_id},
         read_run::find_agent,
         refuse, response,
@@ -148,7 +148,7 @@ pub(crate) async fn join_agent(
 async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap) -> ApiResult {
     let threads = app.threads().ok_or(ApiError::NoStoredThreads)?;
     let principal = caller.principal();
-    let Some(run) = &query.run_id else { return hydrate(app, threads, principal.as_ref(), query).await };
+    let Some(run) = &query.run_id else { return hydrate(app, threads, caller, query).await };
     // The header wins: a reconnecting client adds it to the offset that it began with.
     let after = match (last_event_id(headers)?, query.offset.as_deref()) {
         (Some(number), _) => number,
@@ -162,7 +162,9 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
     follow_after(app, caller, &thread, run, after, Encoder::Dialect(Box::<TanStackEncoder>::default())).await
 }
 
-async fn hydrate(app: &App, threads: &Threads, owner: Option<&Principal>, query: JoinQuery) -> ApiResult {
+async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery) -> ApiResult {
+    let principal = caller.principal();
+    let owner = principal.as_ref();
     let expected = "the id of a thread, or `runId` of a run; POST starts a run";
     let id = query.thread_id.ok_or(ApiError::InvalidParameter { name: "threadId", expected })?;
     let before = query.before.map(|before| before.parse()).transpose();
@@ -180,7 +182,10 @@ async fn hydrate(app: &App, threads: &Threads, owner: Option<&Principal>, query:
         Err(ThreadError::NoThread) => return Ok(Json(Hydration::default()).into_response()),
         Err(error) => return Err(error.into()),
     };
-    let pages = whole_turns(threads, owner, &id, messages).await?;
+    let mut pages = whole_turns(threads, owner, &id, messages).await?;
+    if let Some(files) = ClientFiles::of(app, caller).await? {
+        files.urls().present(pages.iter_mut().flat_map(|page| &mut page.messages));
+    }
     let running = runs.first().filter(|run| thread.is_running && run.detached);
     let before = pages.last().and_then(|earliest| earliest.before);
     let asking_run = threads.asking_run(&thread).await?;

@@ -7,7 +7,7 @@ use crate::{
     llm::{
         ToolResult,
         providers::attachments::Attachments,
-        providers::wire::{ANTHROPIC, call_id, file_name, known_image_type, own_file},
+        providers::wire::{ANTHROPIC, call_id, known_image_type, own_file},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource},
 };
@@ -78,7 +78,7 @@ fn text_document(part: &ContentPart, attachments: &mut Attachments) -> Option<Va
 }
 
 fn with_title(mut document: Value, media: &MediaPart) -> Value {
-    if let Some(name) = file_name(media) {
+    if let Some(name) = media.file_name() {
         document["title"] = name.chars().take(MAX_TITLE_CHARS).collect::<String>().into();
     }
     document

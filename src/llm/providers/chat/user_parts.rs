@@ -6,7 +6,7 @@ use crate::{
     base::text::essence,
     llm::{
         known_models::{Documents, Profile},
-        providers::wire::{OPENAI, file_name, known_image_type},
+        providers::wire::{OPENAI, known_image_type},
     },
     protocol::{ContentPart, MediaPart, PartSource},
 };
@@ -62,7 +62,7 @@ fn audio(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str> {
 /// <https://developers.openai.com/api/docs/guides/file-inputs>.
 fn document(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str> {
     const PDF: &str = "application/pdf";
-    let name = file_name(media).unwrap_or("document.pdf");
+    let name = media.file_name().unwrap_or("document.pdf");
     match (profile.documents, &media.source) {
         (Documents::File, PartSource::Data { value, mime_type }) if essence(mime_type) == PDF => {
             let file = json!({"filename": name, "file_data": format!("data:{PDF};base64,{value}")});

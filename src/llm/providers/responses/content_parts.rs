@@ -7,7 +7,7 @@ use crate::{
     llm::{
         ModelOptions,
         providers::attachments::Attachments,
-        providers::wire::{OPENAI, file_name, known_image_type, own_file, texts},
+        providers::wire::{OPENAI, known_image_type, own_file, texts},
     },
     protocol::{ContentPart, MediaPart, MessageContent, PartSource},
 };
@@ -66,7 +66,7 @@ fn document(media: &MediaPart) -> Result<Value, &'static str> {
         PartSource::Data { value, mime_type } => {
             let mime_type = essence(mime_type);
             let extension = extension(&mime_type).ok_or("this model takes no documents of this type")?;
-            file["filename"] = file_name(media).map_or_else(|| format!("document.{extension}"), str::to_owned).into();
+            file["filename"] = media.file_name().map_or_else(|| format!("document.{extension}"), str::to_owned).into();
             file["file_data"] = format!("data:{mime_type};base64,{value}").into();
         }
         PartSource::Url { value, .. } => file["file_url"] = value.as_str().into(),

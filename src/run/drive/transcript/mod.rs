@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use self::new_messages::{NewMessages, NewPlace};
+use crate::files::has_media;
 use crate::protocol::{
     Event, JsonObject, Message, MessageId, Messages, Metadata, RunAgentInput,
     event::{EncryptedValueSubtype, ReasoningEncryptedValue, StateDelta},
@@ -109,6 +110,22 @@ impl Transcript {
     /// Returns whether the run's patches have cost as much as they may. Further ones do not apply, so the run has to end.
     pub(crate) fn is_patch_budget_spent(&self) -> bool {
         self.patch_budget == 0
+    }
+
+    /// Returns the messages that the run has made or changed.
+    pub(crate) fn changed_mut(&mut self) -> impl Iterator<Item = &mut Message> + Send {
+        let Self { base, kept, changed, new, .. } = self;
+        let has_changed = changed.range(..*kept).next().is_some();
+        let base = if has_changed { &mut base.to_mut()[..*kept] } else { &mut [] };
+        let is_changed = |position: &usize| changed.contains(position);
+        let changed = base.iter_mut().enumerate().filter(move |(position, _)| is_changed(position));
+        changed.map(|(_, message)| message).chain(new.iter_mut())
+    }
+
+    /// Returns whether the run has made or changed messages with parts that are no text.
+    pub(crate) fn has_new_media(&self) -> bool {
+        let changed = self.changed.range(..self.kept).filter_map(|position| self.base.get(*position));
+        changed.chain(self.new.iter()).any(has_media)
     }
 
     pub(crate) fn into_changes(self) -> TranscriptChanges {

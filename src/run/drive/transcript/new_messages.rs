@@ -55,6 +55,13 @@ impl NewMessages {
         self.leading.iter().chain(entries)
     }
 
+    /// Returns all messages in order to change them, except for their ids and calls.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Message> {
+        let entries =
+            self.entries.iter_mut().flat_map(|entry| std::iter::once(&mut entry.message).chain(&mut entry.results));
+        self.leading.iter_mut().chain(entries)
+    }
+
     pub(super) fn get(&self, place: NewPlace) -> Option<&Message> {
         match (place.entry.checked_sub(1), place.result) {
             (None, result) => self.leading.get(result?),

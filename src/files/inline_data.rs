@@ -1,11 +1,14 @@
 //! Inline data as people write it: base64 with line ends, in the URL alphabet or without padding, and types that are not
 //! those of the bytes.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use std::borrow::Cow;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use percent_encoding::percent_decode_str;
+
+use super::shown_type;
 use crate::{
     base::base64_text::{LENIENT, is_standard},
-    files::shown_type,
     protocol::PartSource,
 };
 
@@ -14,7 +17,7 @@ const BEGINNING: usize = 1368;
 
 /// Writes data in the standard form of base64, and with the type of the bytes if they show one. What is not base64 stays as it
 /// is.
-pub(super) fn correct(source: &mut PartSource) {
+pub(crate) fn correct(source: &mut PartSource) {
     let PartSource::Data { value, mime_type } = source else { return };
     // Nearly all data is in that form, and some megabytes long.
     if !is_standard(value) {
@@ -27,6 +30,33 @@ pub(super) fn correct(source: &mut PartSource) {
     if let Some(found) = shown_type(&beginning, mime_type) {
         found.clone_into(mime_type);
     }
+}
+
+/// Returns the bytes of inline data, and their declared type; `None` for another source, and for what is not base64.
+pub(super) fn decoded(source: &PartSource) -> Option<(Vec<u8>, String)> {
+    let of_url = data_of_url(source);
+    let PartSource::Data { value, mime_type } = of_url.as_ref().unwrap_or(source) else { return None };
+    let bytes = if is_standard(value) { STANDARD.decode(value).ok() } else { decode(value) }?;
+    Some((bytes, mime_type.clone()))
+}
+
+/// Returns the data of a `data:` URL (RFC 2397), also where a page gave one as data; `None` for another source. A MIME type of the
+/// source replaces the URL's own.
+pub(crate) fn data_of_url(source: &PartSource) -> Option<PartSource> {
+    let (url, mime_type) = match source {
+        PartSource::Url { value, mime_type } => (value, mime_type.as_deref()),
+        PartSource::Data { value, mime_type } => (value, Some(&**mime_type).filter(|mime_type| !mime_type.is_empty())),
+        PartSource::File { .. } => return None,
+    };
+    let (scheme, rest) = url.split_once(':')?;
+    let (head, body) = rest.split_once(',').filter(|_| scheme.eq_ignore_ascii_case("data"))?;
+    let (declared, value) = match head.strip_suffix(";base64") {
+        Some(declared) => (declared, percent_decode_str(body).decode_utf8_lossy().into_owned()),
+        None => (head, STANDARD.encode(Cow::from(percent_decode_str(body)))),
+    };
+    let mime_type = mime_type.unwrap_or(declared);
+    let mime_type = if mime_type.is_empty() { "text/plain" } else { mime_type };
+    Some(PartSource::Data { value, mime_type: mime_type.to_owned() })
 }
 
 fn decode(value: &str) -> Option<Vec<u8>> {

@@ -1,0 +1,127 @@
+//! Media of messages become files before the messages are compared with stored ones, or stored.
+
+use std::collections::HashMap;
+
+use super::{Files, Upload, file_of_url, inline_data::decoded};
+use crate::{
+    base::text::essence,
+    protocol::{MediaPart, Message, PartSource},
+    store::StoreError,
+};
+
+/// Data of more bytes becomes a file.
+const MAX_INLINE_BYTES: usize = 1024;
+/// No base64 of at most [`MAX_INLINE_BYTES`] is longer, except with white space.
+const MAX_INLINE_CHARS: usize = MAX_INLINE_BYTES.div_ceil(3) * 4;
+
+/// Why messages cannot be stored.
+#[derive(Debug)]
+pub(crate) enum AbsorbError {
+    /// A part names a file that the owner does not have.
+    UnknownFile {
+        /// The position of the message, and of the part in its content.
+        message: usize,
+        part: usize,
+    },
+    Store(StoreError),
+}
+
+impl From<StoreError> for AbsorbError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Returns whether a part of a message is no text.
+pub(crate) fn has_media(message: &Message) -> bool {
+    message.parts().iter().any(|part| part.source().is_some())
+}
+
+impl Files {
+    /// Replaces media of an owner's messages by files: data of more than [`MAX_INLINE_BYTES`], and URLs of the owner's files,
+    /// expired or not. What cannot be stored stays as it is. Returns whether data was replaced.
+    ///
+    /// # Errors
+    /// [`AbsorbError::UnknownFile`] when all else is replaced.
+    pub(crate) async fn absorb<'m, M>(&self, owner: &str, messages: M) -> Result<bool, AbsorbError>
+    where
+        M: IntoIterator<Item = &'m mut Message, IntoIter: Send>,
+    {
+        let (mut known, mut unknown, mut has_stored) = (HashMap::new(), None, false);
+        for (message, at) in messages.into_iter().zip(0..) {
+            for (part, part_at) in message.parts_mut().iter_mut().zip(0..) {
+                let Some(media) = part.media_mut() else { continue };
+                let named = media.source.stored_file();
+                let is_named = named.is_some();
+                let of_url = || match &media.source {
+                    PartSource::Url { value, .. } => file_of_url(value),
+                    _ => None,
+                };
+                if let Some(id) = named.or_else(of_url) {
+                    match self.type_of_file(owner, id, &mut known).await? {
+                        Some(media_type) => media.source = canonical(id, &media_type, &media.source),
+                        None if is_named => _ = unknown.get_or_insert((at, part_at)),
+                        None => {}
+                    }
+                } else {
+                    has_stored |= self.absorb_data(owner, media).await;
+                }
+            }
+        }
+        match unknown {
+            Some((message, part)) => Err(AbsorbError::UnknownFile { message, part }),
+            None => Ok(has_stored),
+        }
+    }
+
+    /// `known` are the types of the files that were looked up before.
+    async fn type_of_file(
+        &self,
+        owner: &str,
+        id: &str,
+        known: &mut HashMap<String, Option<String>>,
+    ) -> Result<Option<String>, StoreError> {
+        if let Some(known) = known.get(id) {
+            return Ok(known.clone());
+        }
+        let media_type = self.file(Some(owner), id).await?.map(|file| file.media_type);
+        known.insert(id.to_owned(), media_type.clone());
+        Ok(media_type)
+    }
+
+    /// Returns whether the data is a file now.
+    async fn absorb_data(&self, owner: &str, media: &mut MediaPart) -> bool {
+        let is_small = |text: &str| text.len() <= MAX_INLINE_CHARS;
+        if matches!(&media.source, PartSource::Data { value, .. } | PartSource::Url { value, .. } if is_small(value)) {
+            return false;
+        }
+        let Some((bytes, media_type)) = decoded(&media.source).filter(|(bytes, _)| bytes.len() > MAX_INLINE_BYTES)
+        else {
+            return false;
+        };
+        let upload = Upload { owner, bytes: bytes.into(), media_type: &media_type, name: media.file_name() };
+        match self.put(upload).await {
+            Ok(stored) => {
+                let declared = PartSource::Data { value: String::new(), mime_type: media_type };
+                media.source = canonical(&stored.file.id, &stored.file.media_type, &declared);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the data of a message does not become a file, and stays in the message");
+                false
+            }
+        }
+    }
+}
+
+/// Returns the source of a stored file. The declared type stays if it says the charset of a text.
+fn canonical(id: &str, media_type: &str, declared: &PartSource) -> PartSource {
+    let (PartSource::Data { mime_type, .. }
+    | PartSource::Url { mime_type: Some(mime_type), .. }
+    | PartSource::File { mime_type: Some(mime_type), .. }) = declared
+    else {
+        return PartSource::of_stored_file(id, media_type);
+    };
+    let says_more = mime_type.contains(';') && essence(mime_type) == media_type;
+    PartSource::of_stored_file(id, if says_more { mime_type } else { media_type })
+}

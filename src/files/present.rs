@@ -1,0 +1,87 @@
+//! Files as clients get them: by signed URLs.
+
+use super::{Files, UrlSigner};
+use crate::{
+    protocol::{ContentPart, Event, Message, MessageContent, PartSource},
+    store::now,
+};
+
+/// A part of the JSON of each source that names a file of this server.
+pub(crate) const OWN_FILE: &str = "\"provider\":\"agui-server\"";
+
+/// Writes the URLs of files for one client.
+pub(crate) struct FileUrls {
+    signer: UrlSigner,
+    /// The URL of this server, without a slash at its end.
+    base: String,
+}
+
+impl FileUrls {
+    /// `reached_at` is the URL at which the client has reached this server; `[files] public_url` replaces it.
+    pub(crate) fn new(files: &Files, signer: UrlSigner, reached_at: impl FnOnce() -> String) -> Self {
+        let public = files.options().public_url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
+        Self { signer, base: public.unwrap_or_else(reached_at) }
+    }
+
+    /// Returns the URL of a file.
+    pub(crate) fn url(&self, id: &str) -> String {
+        format!("{}{}", self.base, self.signer.path(id, now()))
+    }
+
+    /// Replaces the names of files in messages.
+    pub(crate) fn present<'m>(&self, messages: impl IntoIterator<Item = &'m mut Message>) {
+        messages.into_iter().flat_map(Message::parts_mut).for_each(|part| self.present_part(part));
+    }
+
+    fn present_part(&self, part: &mut ContentPart) {
+        let Some(media) = part.media_mut() else { return };
+        if let Some(id) = media.source.stored_file() {
+            let value = self.url(id);
+            let PartSource::File { mime_type, .. } = &mut media.source else { return };
+            media.source = PartSource::Url { value, mime_type: mime_type.take() };
+        }
+    }
+
+    /// Returns a line of a log with URLs; `None` if it names no files.
+    pub(crate) fn line(&self, json: &str) -> Option<String> {
+        let mut event = event_of_line(json)?;
+        self.present_event(&mut event);
+        serde_json::to_string(&event).ok()
+    }
+
+    /// Replaces the names of files in an event, if it has some ([`event_names_files`]).
+    pub(crate) fn present_event(&self, event: &mut Event) {
+        match event {
+            Event::MessagesSnapshot(snapshot) => self.present(snapshot.messages.to_mut()),
+            Event::ToolCallResult(result) => {
+                if let MessageContent::Parts(parts) = &mut result.content {
+                    parts.iter_mut().for_each(|part| self.present_part(part));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns whether a client gets another event, because this one names files.
+pub(crate) fn event_names_files(event: &Event) -> bool {
+    let names_file = |part: &ContentPart| part.source().and_then(PartSource::stored_file).is_some();
+    match event {
+        Event::MessagesSnapshot(snapshot) => snapshot.messages.iter().flat_map(Message::parts).any(names_file),
+        Event::ToolCallResult(result) => match &result.content {
+            MessageContent::Parts(parts) => parts.iter().any(names_file),
+            MessageContent::Text(_) => false,
+        },
+        _ => false,
+    }
+}
+
+/// Returns the event of a line of a log, if it names files.
+pub(crate) fn event_of_line(json: &str) -> Option<Event> {
+    // The type is the first member of an event's JSON.
+    let is_of = |event_type: &str| json.strip_prefix("{\"type\":\"").is_some_and(|rest| rest.starts_with(event_type));
+    if !(is_of("MESSAGES_SNAPSHOT\"") || is_of("TOOL_CALL_RESULT\"")) || !json.contains(OWN_FILE) {
+        return None;
+    }
+    serde_json::from_str(json).ok().filter(event_names_files)
+}

@@ -1,0 +1,48 @@
+//! The address of this server as a client knows it.
+
+use axum::{
+    extract::OriginalUri,
+    http::{HeaderMap, HeaderValue, Uri, header, request::Parts, uri::Authority},
+};
+
+/// The address at which a client has reached this server. Its text is made when it is needed, which is seldom.
+#[derive(Clone)]
+pub(crate) struct OwnAddress {
+    host: Option<HeaderValue>,
+    is_https: bool,
+    /// The path below which proxies and the application have this server.
+    prefix: String,
+}
+
+impl OwnAddress {
+    pub(crate) fn of(head: &Parts) -> Self {
+        let headers = &head.headers;
+        let mount = head.extensions.get().map_or("", |OriginalUri(original)| mount_prefix(original, &head.uri));
+        Self {
+            host: headers.get(header::HOST).cloned(),
+            is_https: headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https"),
+            prefix: forwarded_prefix(headers).to_owned() + mount,
+        }
+    }
+
+    /// Returns the URL, without a slash at its end; only its path if the client has named no host.
+    pub(crate) fn url(&self) -> String {
+        let host = self.host.as_ref().and_then(|host| host.to_str().ok()).filter(|it| it.parse::<Authority>().is_ok());
+        let scheme = if self.is_https { "https" } else { "http" };
+        host.map_or_else(|| self.prefix.clone(), |host| format!("{scheme}://{host}{}", self.prefix))
+    }
+}
+
+pub(crate) fn mount_prefix<'a>(original: &'a Uri, uri: &Uri) -> &'a str {
+    original.path().strip_suffix(uri.path()).unwrap_or(original.path()).trim_end_matches('/')
+}
+
+/// Returns the path below which a proxy serves this server and which it removes, from `X-Forwarded-Prefix`. It is safe to
+/// paste into a shell.
+pub(crate) fn forwarded_prefix(headers: &HeaderMap) -> &str {
+    let prefix = headers.get("x-forwarded-prefix").and_then(|prefix| prefix.to_str().ok()).unwrap_or_default();
+    let prefix = prefix.trim_end_matches('/');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~/".contains(c);
+    let is_path = prefix.starts_with('/') && !prefix.contains("//");
+    if is_path && prefix.chars().all(is_plain) { prefix } else { "" }
+}
