@@ -29,7 +29,7 @@ use crate::{
     base::{refusal::refusals, text::essence},
     store::{
         Store, StoreError, StoreResult,
-        files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile},
+        files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, hex},
         now,
     },
 };
@@ -165,10 +165,8 @@ impl Files {
     /// Deletes the files that no thread has used for the configured time. Returns their number.
     pub(crate) async fn sweep(&self) -> StoreResult<u64> {
         let now = now();
-        match self.0.options.unused_age.and_then(|age| now.checked_sub_unsigned(age)) {
-            Some(unused_before) => self.store()?.sweep_files(unused_before, now).await,
-            None => Ok(0),
-        }
+        let unused_before = self.0.options.unused_age.and_then(|age| now.checked_sub_unsigned(age));
+        self.store()?.sweep_files(unused_before, now).await
     }
 
     /// Returns what signs the URLs of files, and checks them.
@@ -188,10 +186,6 @@ fn is_media_type(text: &str) -> bool {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
     };
     text.len() <= 127 && text.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

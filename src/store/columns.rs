@@ -1,7 +1,7 @@
 //! The columns that a store writes. SQLite gets them one by one, Postgres as one JSON argument whose names are those of the
 //! fields.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{
     BranchWrite, CopiedMessage, CopiedRun, EventBatch, Lease, Millis, NewRun, RunEnd, StoreResult, ThreadContent,
     ThreadKey, ThreadSize, ThreadUpdate, ThreadVersion,
+    files::named_files,
     text::{lines, list_to_json, name_to_text, times, to_json},
 };
 use crate::protocol::{Interrupt, Message};
@@ -73,6 +74,7 @@ columns! {
         let updated = updated.map(|(number, message)| MessageColumns::new(*number, message, None, indexing));
         let updated = updated.collect::<StoreResult<Vec<_>>>()?;
         let state = state.map(to_json);
+        let named = branch.new.iter().map(|(message, _)| *message).chain(branch.updated.iter().map(|(_, it)| *it));
     } {
         /// The length of the new messages and the state.
         bytes: u64 = messages.iter().map(|it| &it.body).chain(&state).map(|text| text.len() as u64).sum(),
@@ -83,6 +85,9 @@ columns! {
         updated: Vec<MessageColumns> = updated,
         state: Option<String> = state,
         interrupts: Option<String> = list_to_json(interrupts),
+        /// The ids of the files that the messages name.
+        #[serde(skip)]
+        files: Vec<String> = owned(named_files(named)),
     }
 }
 
@@ -194,6 +199,9 @@ columns! {
         messages: Vec<CopiedMessageColumns> = messages,
         states: Vec<String> = states,
         runs: Vec<CopiedRunColumns> = runs.collect::<StoreResult<_>>()?,
+        /// The ids of the files that the messages name.
+        #[serde(skip)]
+        files: Vec<String> = owned(named_files(content.messages.iter().map(|copied| &copied.message))),
     }
 }
 
@@ -225,6 +233,10 @@ columns! {
         usage: Option<String> = list_to_json(&run.record.usage),
         failure: Option<String> = run.record.failure.as_ref().map(to_json),
     }
+}
+
+fn owned(ids: BTreeSet<&str>) -> Vec<String> {
+    ids.into_iter().map(str::to_owned).collect()
 }
 
 fn text(name: &str) -> String {

@@ -12,6 +12,7 @@ pub(super) type Cell<T> = Result<Option<T>, String>;
 /// A row of a database. The methods fail if there is no such column.
 pub(super) trait DbRow: Sized {
     fn text(&self, column: &str) -> StoreResult<Cell<&str>>;
+    fn bytes(&self, column: &str) -> StoreResult<Cell<&[u8]>>;
     fn number(&self, column: &str) -> StoreResult<Cell<i64>>;
     fn flag(&self, column: &str) -> StoreResult<Cell<bool>>;
 
@@ -55,6 +56,6 @@ pub(super) fn describe(row: &impl DbRow) -> String {
     let number = |column| Some(format!("{column} {}", row.number(column).ok()?.ok()??));
     let text =
         |column| Some(format!("{column} {:?}", row.text(column).ok()?.ok()??.chars().take(100).collect::<String>()));
-    let numbers = ["thread", "number", "run", "last"].into_iter().filter_map(number);
+    let numbers = ["thread", "file", "number", "run", "last"].into_iter().filter_map(number);
     numbers.chain(["owner", "id"].into_iter().filter_map(text)).collect::<Vec<_>>().join(", ")
 }

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use super::{
     EventPage, RunStatus, StoreResult,
     damage::{Cell, DbRow, describe},
+    file_chunks::read_chunk,
     rows,
 };
 
@@ -13,15 +14,19 @@ pub(super) const MAX_DAMAGED_ROWS: usize = 1000;
 
 /// A table, and the statement that reads all its rows for a check. A column `lacks_…` is true if the row names another one
 /// that does not exist.
-pub(super) const CHECKED_TABLES: [(&str, &str); 6] = [
+pub(super) const CHECKED_TABLES: [(&str, &str); 9] = [
     ("agui_threads", include_str!("checks/threads.sql")),
     ("agui_messages", include_str!("checks/messages.sql")),
     ("agui_states", include_str!("checks/states.sql")),
     ("agui_runs", include_str!("checks/runs.sql")),
     ("agui_events", include_str!("checks/events.sql")),
     ("agui_run_starts", include_str!("checks/run_starts.sql")),
+    ("agui_files", include_str!("checks/files.sql")),
+    ("agui_file_chunks", include_str!("checks/file_chunks.sql")),
+    ("agui_file_uses", include_str!("checks/file_uses.sql")),
 ];
-const REFERENCES: [&str; 5] = ["lacks_thread", "lacks_run", "lacks_head", "lacks_parent", "lacks_state"];
+const REFERENCES: [&str; 7] =
+    ["lacks_thread", "lacks_run", "lacks_head", "lacks_parent", "lacks_state", "lacks_file", "lacks_chunk"];
 
 /// Returns what is damaged in a row that a statement of [`CHECKED_TABLES`] has read.
 pub(super) fn inspect(table: &str, row: &impl DbRow) -> StoreResult<Vec<String>> {
@@ -39,7 +44,10 @@ pub(super) fn inspect(table: &str, row: &impl DbRow) -> StoreResult<Vec<String>>
                 inspected.report("body", &format!("{error:?}"));
             }
         }
-        _ => drop(rows::run_start(&inspected)?),
+        "agui_run_starts" => drop(rows::run_start(&inspected)?),
+        "agui_files" => drop(rows::file(&inspected)?),
+        "agui_file_chunks" => drop(read_chunk(&inspected)?),
+        _ => {}
     }
     for column in REFERENCES {
         if matches!(row.flag(column), Ok(Ok(Some(true)))) {
@@ -59,6 +67,10 @@ struct InspectedRow<'r, R> {
 impl<R: DbRow> DbRow for InspectedRow<'_, R> {
     fn text(&self, column: &str) -> StoreResult<Cell<&str>> {
         self.row.text(column)
+    }
+
+    fn bytes(&self, column: &str) -> StoreResult<Cell<&[u8]>> {
+        self.row.bytes(column)
     }
 
     fn number(&self, column: &str) -> StoreResult<Cell<i64>> {

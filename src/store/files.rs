@@ -13,8 +13,6 @@ use sha2::{Digest as _, Sha256};
 use super::{Millis, StoreResult};
 use crate::protocol::Message;
 
-/// The bytes of a chunk. Only the last one of a file is shorter.
-pub(super) const CHUNK_BYTES: usize = 256 * 1024;
 /// An upload that takes longer was interrupted.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(super) const UPLOAD_LIMIT: Millis = 3_600_000;
@@ -40,8 +38,9 @@ pub trait FileStore: Send + Sync {
     /// Deletes a file.
     async fn delete_file(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile>;
 
-    /// Deletes the files that no thread has used since `unused_before`. Returns their number.
-    async fn sweep_files(&self, unused_before: Millis, now: Millis) -> StoreResult<u64>;
+    /// Deletes the files that no thread has used since `unused_before`, and what was left of interrupted uploads. Returns the number
+    /// of files.
+    async fn sweep_files(&self, unused_before: Option<Millis>, now: Millis) -> StoreResult<u64>;
 
     /// Returns the secret of this store, which is made once. All processes that share the store get the same.
     async fn secret(&self) -> StoreResult<[u8; 32]>;
@@ -142,4 +141,18 @@ pub(super) fn named_files<'m>(messages: impl Iterator<Item = &'m Message>) -> BT
 pub(super) fn new_secret() -> [u8; 32] {
     let random: Vec<u8> = (0..3).flat_map(|_| uuid::Uuid::new_v4().into_bytes()).collect();
     Sha256::digest(random).into()
+}
+
+/// Returns bytes in hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads a secret that [`hex`] has written.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(super) fn from_hex(text: &str) -> StoreResult<[u8; 32]> {
+    let bytes = text.as_bytes().chunks(2).map(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+    let bytes: Option<Vec<u8>> = bytes.collect();
+    let secret = bytes.and_then(|bytes| bytes.try_into().ok());
+    secret.ok_or_else(|| super::StoreError::Failed("the secret of files is damaged".into()))
 }

@@ -14,6 +14,8 @@ mod damage;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod damage_check;
 mod error;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod file_chunks;
 pub(crate) mod files;
 mod json_len;
 mod memory;
@@ -158,13 +160,15 @@ pub trait Store: Send + Sync + 'static {
     /// its log was removed.
     async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>>;
 
-    /// Returns the bytes of the threads of an owner, or of all owners: the sum of [`Thread::bytes`].
+    /// Returns the bytes of the threads and files of an owner, or of all owners: the sum of [`Thread::bytes`] and the lengths of the
+    /// files.
     async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64>;
 
     /// Deletes a thread with its messages, runs and logs, even if a run is running. Returns whether it existed.
     async fn delete(&self, thread: i64) -> StoreResult<bool>;
 
-    /// Deletes all threads of an owner, also those that are so damaged that no list has them. Returns their number.
+    /// Deletes all threads of an owner, also those that are so damaged that no list has them, and all files. Returns the number of
+    /// threads.
     ///
     /// The default deletes those that are listed.
     async fn delete_all(&self, owner: &str) -> StoreResult<u64> {

@@ -12,6 +12,7 @@ use super::{
     CopiedRun, EndState, EventPage, Lease, LostRun, MessageNode, MessageOrigin, RunRecord, RunStart, RunStatus,
     StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
     damage::{DbRow, readable, required},
+    files::{ImageSize, StoredFile},
     text::{name_from_text, parse_json},
 };
 use crate::protocol::{ActivityMessage, JsonObject, Message, MessageId, RunId, ThreadId};
@@ -141,6 +142,24 @@ pub(super) fn node(row: &impl DbRow) -> StoreResult<MessageNode> {
         origin: run.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered }),
         message,
         feedback: json(row, "feedback")?,
+    })
+}
+
+/// Returns a file. A number of pixels that is damaged counts as absent.
+pub(super) fn file(row: &impl DbRow) -> StoreResult<StoredFile> {
+    let pixels = |column| -> StoreResult<Option<u32>> {
+        Ok(optional_number(row, column)?.and_then(|pixels| u32::try_from(pixels).ok()))
+    };
+    Ok(StoredFile {
+        number: number(row, "number")?,
+        id: text(row, "id")?.to_owned(),
+        owner: text(row, "owner")?.into(),
+        digest: text(row, "digest")?.to_owned(),
+        media_type: text(row, "media_type")?.to_owned(),
+        name: optional_text(row, "name")?.map(str::to_owned),
+        bytes: count(row, "bytes")?,
+        size: pixels("width")?.zip(pixels("height")?).map(|(width, height)| ImageSize { width, height }),
+        created_at: number(row, "created_at")?,
     })
 }
 

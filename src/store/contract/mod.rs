@@ -20,6 +20,7 @@
 mod begin;
 mod branches;
 mod copies;
+mod files;
 mod finish;
 mod lease;
 mod log;
@@ -75,6 +76,10 @@ promises! {
         the_end_state_has_branch_state_and_interrupts, an_answered_interrupt_is_not_in_the_end_state;
     copies: a_thread_is_read_with_all_its_content, a_thread_is_created_with_its_content,
         feedback_is_replaced_and_removed;
+    files: the_same_bytes_of_an_owner_are_one_file, bytes_are_read_whole_and_in_parts, files_are_listed_newest_first,
+        a_file_is_used_by_threads_whose_messages_name_it, unused_files_are_removed, the_bytes_of_files_are_limited,
+        all_files_of_an_owner_are_deleted_with_its_threads, concurrent_uploads_of_the_same_bytes_make_one_file,
+        the_secret_stays_the_same;
     finish: an_end_is_stored_whole, a_finish_without_the_lease_writes_nothing, a_repeated_finish_changes_nothing,
         every_status_is_stored, concurrent_operations_on_many_threads_do_not_interfere;
     lease: a_lost_run_is_taken_over_once, after_a_take_over_the_old_lease_writes_nothing;

@@ -119,14 +119,14 @@ impl FileStore for MemoryStore {
         Ok(DeletedFile::Deleted)
     }
 
-    async fn sweep_files(&self, unused_before: Millis, _now: Millis) -> StoreResult<u64> {
+    async fn sweep_files(&self, unused_before: Option<Millis>, _now: Millis) -> StoreResult<u64> {
         let tables = &mut *self.0.lock();
         let threads = tables.threads.values();
         let used: HashSet<_> =
             threads.flat_map(|entry| entry.files.iter().map(|id| (&*entry.thread.key.owner, &**id))).collect();
         let before = tables.files.files.len();
         tables.files.files.retain(|_, entry| {
-            let is_old = entry.unused_since.is_some_and(|since| since < unused_before);
+            let is_old = entry.unused_since.zip(unused_before).is_some_and(|(since, before)| since < before);
             !is_old || used.contains(&(&*entry.file.owner, &*entry.file.id))
         });
         Ok((before - tables.files.files.len()) as u64)

@@ -2,7 +2,7 @@
 
 use sqlx::{Row as _, postgres::PgRow};
 
-use super::{pool::PostgresPool, words::INDEXING};
+use super::{pool::PostgresPool, stored_files::use_files, words::INDEXING};
 use crate::store::{
     BeginOutcome, Lease, NewRun, StoreResult, ThreadSize, ThreadVersion, columns::BeginColumns, rows, text::to_json,
 };
@@ -20,14 +20,26 @@ pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<
         return Ok(BeginOutcome::TooLarge(size));
     }
     let mut operation = pool.operation().await?;
+    let uses_files = !new.branch.files.is_empty();
+    if uses_files {
+        operation.begin("BEGIN").await?;
+    }
     if let Some(row) = operation.first(sqlx::query(sql).bind(to_json(&new))).await? {
+        let thread = row.try_get(0)?;
+        if uses_files {
+            use_files(&mut operation, thread, &new.branch.files).await?;
+            operation.commit().await?;
+        }
         return Ok(BeginOutcome::Begun {
-            lease: Lease { thread: row.try_get(0)?, run: row.try_get(1)?, holder: new.holder },
+            lease: Lease { thread, run: row.try_get(1)?, holder: new.holder },
             version: run.expected.map_or(1, |known| known.version + 1),
             last_message: row.try_get(2)?,
             state_number: row.try_get(3)?,
             replaced: row.try_get(4)?,
         });
+    }
+    if uses_files {
+        operation.commit().await?;
     }
     let found = operation.first(sqlx::query(FIND).bind(&*new.owner).bind(&new.id)).await?;
     found.map_or(Ok(BeginOutcome::Changed), |row| refusal(&row, &new))

@@ -16,6 +16,7 @@ mod open;
 mod pool;
 mod reader;
 mod remove;
+mod stored_files;
 mod whole_thread;
 mod words;
 
@@ -32,6 +33,7 @@ use super::{
     Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
     ThreadUpdate, ThreadVersion, ThreadView, Topic,
     columns::{FinishColumns, UpdateColumns},
+    files::FileStore,
     read_permits::SERVER,
     rows,
     text::{name_to_text, to_json},
@@ -52,10 +54,12 @@ const SET_FEEDBACK: &str = "
 
 /// Without those of rows that are damaged, whose sum could be too large.
 const BYTES_OF_OWNER: &str = "
-    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776";
+    SELECT (SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776)::bigint
+        + (SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776)::bigint";
 const BYTES_OF_ALL: &str = "
-    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads
-    WHERE $1::text IS NULL AND bytes BETWEEN 0 AND 1099511627776";
+    SELECT (SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE bytes BETWEEN 0 AND 1099511627776)::bigint
+        + (SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE bytes BETWEEN 0 AND 1099511627776)::bigint
+    WHERE $1::text IS NULL";
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
@@ -127,6 +131,10 @@ impl Store for PostgresStore {
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
         let columns = FinishColumns::new(lease, end, INDEXING)?;
         let mut operation = self.pool.operation().await?;
+        let uses_files = !columns.branch.files.is_empty();
+        if uses_files {
+            operation.begin("BEGIN").await?;
+        }
         let finished = match operation.first(sqlx::query(FINISH).bind(to_json(&columns))).await? {
             Some(row) => Some(FinishedRun {
                 version: row.try_get(0)?,
@@ -140,6 +148,10 @@ impl Store for PostgresStore {
                 same.map(|_| None).ok_or(StoreError::LeaseLost)?
             }
         };
+        if uses_files {
+            stored_files::use_files(&mut operation, lease.thread, &columns.branch.files).await?;
+            operation.commit().await?;
+        }
         self.notifier.notify([Topic::Thread(lease.thread), Topic::Run(lease.run)]);
         Ok(finished)
     }
@@ -213,11 +225,17 @@ impl Store for PostgresStore {
     }
 
     async fn delete_all(&self, owner: &str) -> StoreResult<u64> {
-        remove::delete_all(&self.pool, owner).await
+        let deleted = remove::delete_all(&self.pool, owner).await?;
+        stored_files::delete_all(&self.pool, owner).await?;
+        Ok(deleted)
     }
 
     async fn damaged_rows(&self) -> StoreResult<Vec<String>> {
         reader::damaged_rows(&self.pool).await
+    }
+
+    fn files(&self) -> Option<&dyn FileStore> {
+        Some(self)
     }
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {

@@ -50,6 +50,10 @@ impl DbRow for PgRow {
         cell(self.try_get(column))
     }
 
+    fn bytes(&self, column: &str) -> StoreResult<Cell<&[u8]>> {
+        cell(self.try_get(column))
+    }
+
     fn number(&self, column: &str) -> StoreResult<Cell<i64>> {
         cell(self.try_get(column))
     }

@@ -100,6 +100,48 @@ CREATE TABLE agui_events (
     PRIMARY KEY (run, last)
 );
 
+-- Files of owners. The row is reserved before the chunks are stored, and nobody sees it until then.
+CREATE TABLE agui_files (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    owner TEXT COLLATE "C" NOT NULL,    -- as in agui_threads
+    id TEXT COLLATE "C" NOT NULL UNIQUE,
+    digest TEXT COLLATE "C" NOT NULL,   -- the SHA-256 of all bytes
+    media_type TEXT NOT NULL,           -- as the bytes show
+    name TEXT,
+    bytes BIGINT NOT NULL,
+    width BIGINT,                       -- of an image, in pixels
+    height BIGINT,
+    created_at BIGINT NOT NULL,
+    unused_since BIGINT,                -- when it was made or lost a thread; NULL if a thread uses it
+    stored BOOLEAN NOT NULL             -- whether all chunks are stored
+);
+CREATE UNIQUE INDEX agui_files_with_bytes ON agui_files (owner, digest) WHERE stored;
+CREATE INDEX agui_files_of_owner ON agui_files (owner, number) INCLUDE (bytes);
+CREATE INDEX agui_files_unused ON agui_files (unused_since) WHERE unused_since IS NOT NULL;
+
+CREATE TABLE agui_file_chunks (
+    file BIGINT NOT NULL,
+    number BIGINT NOT NULL,             -- within the file, from 0
+    digest TEXT NOT NULL,               -- the SHA-256 of the body
+    body BYTEA NOT NULL,                -- 256 KiB; the last one is shorter
+    PRIMARY KEY (file, number)
+);
+-- Pictures and documents are compressed already.
+ALTER TABLE agui_file_chunks ALTER COLUMN body SET STORAGE EXTERNAL;
+
+-- The threads whose messages name a file.
+CREATE TABLE agui_file_uses (
+    thread BIGINT NOT NULL,
+    file BIGINT NOT NULL,
+    PRIMARY KEY (thread, file)
+);
+CREATE INDEX agui_file_uses_of_file ON agui_file_uses (file);
+
+CREATE TABLE agui_secrets (
+    name TEXT PRIMARY KEY,              -- 'files': signs the URLs of files
+    value TEXT NOT NULL                 -- hex
+);
+
 -- What detached runs were given. A row is kept as long as the run's log. Beside agui_runs, because it can be large.
 CREATE TABLE agui_run_starts (
     run BIGINT PRIMARY KEY,

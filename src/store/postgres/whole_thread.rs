@@ -7,6 +7,7 @@ use sqlx::Row as _;
 use super::{
     pool::PostgresPool,
     reader::{BEGIN_SNAPSHOT, NODES, parse},
+    stored_files::use_files,
     words::{INDEXING_LATER, index},
 };
 use crate::store::{
@@ -54,12 +55,15 @@ pub(super) async fn content(pool: &PostgresPool, key: &ThreadKey) -> StoreResult
 
 pub(super) async fn insert(pool: &PostgresPool, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
     let permit = pool.permit(ReadKind::Thread, &key.owner).await;
-    let columns = to_json(&ContentColumns::new(key, content, INDEXING_LATER)?);
+    let new = ContentColumns::new(key, content, INDEXING_LATER)?;
+    let columns = to_json(&new);
     let mut operation = pool.operation_within(INSERT_TIMEOUT, Some(permit)).await?;
     operation.begin("BEGIN").await?;
     let inserted = operation.first(sqlx::query(INSERT).bind(columns)).await?;
     if let Some(row) = &inserted {
-        index(&mut operation, row.try_get(0)?, &content.messages).await?;
+        let thread = row.try_get(0)?;
+        use_files(&mut operation, thread, &new.files).await?;
+        index(&mut operation, thread, &content.messages).await?;
     }
     operation.commit().await?;
     Ok(inserted.is_some())

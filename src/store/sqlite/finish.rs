@@ -2,7 +2,7 @@
 
 use rusqlite::named_params;
 
-use super::{events, reader::one, search, writer::Tx};
+use super::{events, reader::one, search, stored_files::use_files, writer::Tx};
 use crate::store::{
     FinishedRun, Lease, StoreError, StoreResult,
     columns::{BranchColumns, FinishColumns, MessageColumns},
@@ -73,6 +73,7 @@ pub(super) fn ends(branch: &BranchColumns, before: i64) -> (i64, i64) {
 
 /// Writes messages to a thread that had `before` messages.
 pub(super) fn write_branch(tx: &Tx<'_>, thread: i64, before: i64, branch: &BranchColumns) -> StoreResult<()> {
+    use_files(tx, thread, &branch.files)?;
     let mut parent = branch.base;
     for MessageColumns { number, id, role, run, body, .. } in &branch.messages {
         let number = before + number;

@@ -18,6 +18,7 @@ mod reader;
 mod remove;
 mod reserve;
 mod search;
+mod stored_files;
 mod truncate;
 mod whole_thread;
 mod writer;
@@ -41,6 +42,7 @@ use super::{
     SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, NO_WORDS, UpdateColumns},
     damage_check::{CHECKED_TABLES, MAX_DAMAGED_ROWS, inspect},
+    files::FileStore,
     read_permits::{ReadKind, SERVER},
     rows,
     text::{name_to_text, to_json},
@@ -63,9 +65,12 @@ const THREADS: &str = include_str!("sql/threads.sql");
 
 /// Without those of rows that are damaged, whose sum could be too large.
 const BYTES_OF_OWNER: &str = "
-    SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776";
+    SELECT (SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776)
+        + (SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776)";
 const BYTES_OF_ALL: &str = "
-    SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE ?1 IS NULL AND bytes BETWEEN 0 AND 1099511627776";
+    SELECT (SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE bytes BETWEEN 0 AND 1099511627776)
+        + (SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE bytes BETWEEN 0 AND 1099511627776)
+    WHERE ?1 IS NULL";
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
@@ -296,6 +301,10 @@ impl Store for SqliteStore {
         };
         // Not by a reader, whose time is limited.
         self.writer.run(JobKind::Ending, move |tx| check(tx.conn)).await
+    }
+
+    fn files(&self) -> Option<&dyn FileStore> {
+        Some(self)
     }
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {

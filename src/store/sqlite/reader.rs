@@ -119,6 +119,11 @@ impl DbRow for Row<'_> {
         Ok(value.as_str_or_null().map_err(|error| format!("{}: {error}", value.data_type())))
     }
 
+    fn bytes(&self, column: &str) -> StoreResult<Cell<&[u8]>> {
+        let value = self.get_ref(column)?;
+        Ok(value.as_blob_or_null().map_err(|error| format!("{}: {error}", value.data_type())))
+    }
+
     fn number(&self, column: &str) -> StoreResult<Cell<i64>> {
         let value = self.get_ref(column)?;
         Ok(value.as_i64_or_null().map_err(|error| format!("{}: {error}", value.data_type())))

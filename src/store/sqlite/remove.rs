@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use super::{
     SqliteStore,
     reader::{all, one},
-    search,
+    search, stored_files,
     truncate::{self, ConcurrentReads},
     writer::{JobKind, Tx},
 };
@@ -93,6 +93,7 @@ impl SqliteStore {
 
     pub(super) async fn delete_threads_of(&self, owner: &str) -> StoreResult<u64> {
         let deleted = self.unlink(UNLINK_ALL, owner.to_owned(), u64::MAX).await?;
+        self.unlink_files_of(owner).await?;
         let removed = async {
             self.purge().await?;
             self.truncate_log(ConcurrentReads::GoOn).await
@@ -121,7 +122,7 @@ impl SqliteStore {
         Ok(swept)
     }
 
-    async fn unlink<P>(&self, sql: &'static str, filter: P, count: u64) -> StoreResult<u64>
+    pub(super) async fn unlink<P>(&self, sql: &'static str, filter: P, count: u64) -> StoreResult<u64>
     where
         P: rusqlite::ToSql + Clone + Send + 'static,
     {
@@ -172,34 +173,45 @@ impl SqliteStore {
 
     async fn purge(&self) -> StoreResult<()> {
         drop(self.keep_up(JobKind::Purging, SERVER, |tx| purge_step(tx, None)).await?);
+        drop(self.keep_up(JobKind::Purging, SERVER, stored_files::purge_step).await?);
         self.keep_up(JobKind::Purging, SERVER, vacuum_step).await.map(drop)
     }
 }
 
 /// The thread is deleted once it is unlinked. What is left to do is remembered in the database.
-fn left_to_sweep(removed: StoreResult<()>) {
+pub(super) fn left_to_sweep(removed: StoreResult<()>) {
     if let Err(error) = removed {
-        tracing::warn!(?error, "the rows of a deleted thread could not be removed; the next sweep tries again");
+        tracing::warn!(?error, "the rows of something deleted could not be removed; the next sweep tries again");
     }
 }
 
 /// Deletes rows of a thread, or of all unlinked ones, for the time of [`PURGE_STEP`]. Returns whether there may be more.
 fn purge_step(tx: &Tx<'_>, only: Option<i64>) -> StoreResult<bool> {
-    let begin = Instant::now();
-    while begin.elapsed() < PURGE_STEP {
+    for_one_step(|| {
         let found = match only {
             Some(thread) => one(tx.conn, IS_UNLINKED, [thread], |row| Ok(row.get::<_, i64>(0)?))?,
             None => one(tx.conn, FIND_UNLINKED, [], |row| Ok(row.get(0)?))?,
         };
         let Some(thread) = found else { return Ok(false) };
         // The index is updated with the words of the messages, so they are deleted later.
-        if search::remove_one(tx, thread)? {
-            continue;
+        if search::remove_one(tx, thread)? || stored_files::release_some(tx, thread)? {
+            return Ok(true);
         }
         for sql in PURGE {
             if tx.execute(sql, [thread, MAX_PURGED_ROWS])? as i64 == MAX_PURGED_ROWS {
                 break;
             }
+        }
+        Ok(true)
+    })
+}
+
+/// Repeats a part of a purge for the time of [`PURGE_STEP`], until it returns that nothing is left. Returns whether there may be more.
+pub(super) fn for_one_step(purge_some: impl Fn() -> StoreResult<bool>) -> StoreResult<bool> {
+    let begin = Instant::now();
+    while begin.elapsed() < PURGE_STEP {
+        if !purge_some()? {
+            return Ok(false);
         }
     }
     Ok(true)

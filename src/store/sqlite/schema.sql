@@ -93,6 +93,46 @@ CREATE TABLE agui_run_starts (
     request TEXT NOT NULL           -- JSON: the input without messages and state
 );
 
+-- Files of owners. The row is reserved before the chunks are stored, and nobody sees it until then.
+CREATE TABLE agui_files (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    owner TEXT NOT NULL,            -- as in agui_threads; '' if unlinked (stored_files.rs)
+    id TEXT NOT NULL UNIQUE,
+    digest TEXT NOT NULL,           -- the SHA-256 of all bytes
+    media_type TEXT NOT NULL,       -- as the bytes show
+    name TEXT,
+    bytes INTEGER NOT NULL,
+    width INTEGER,                  -- of an image, in pixels
+    height INTEGER,
+    created_at INTEGER NOT NULL,
+    unused_since INTEGER,           -- when it was made or lost a thread; NULL if a thread uses it
+    stored INTEGER NOT NULL         -- 1: all chunks are stored
+);
+CREATE UNIQUE INDEX agui_files_with_bytes ON agui_files (owner, digest) WHERE stored = 1;
+CREATE INDEX agui_files_of_owner ON agui_files (owner, number, bytes);
+CREATE INDEX agui_files_unused ON agui_files (unused_since) WHERE unused_since IS NOT NULL;
+
+CREATE TABLE agui_file_chunks (
+    file INTEGER NOT NULL,
+    number INTEGER NOT NULL,        -- within the file, from 0
+    digest TEXT NOT NULL,           -- the SHA-256 of the body
+    body BLOB NOT NULL,             -- 256 KiB; the last one is shorter
+    PRIMARY KEY (file, number)
+) WITHOUT ROWID;
+
+-- The threads whose messages name a file.
+CREATE TABLE agui_file_uses (
+    thread INTEGER NOT NULL,
+    file INTEGER NOT NULL,
+    PRIMARY KEY (thread, file)
+) WITHOUT ROWID;
+CREATE INDEX agui_file_uses_of_file ON agui_file_uses (file);
+
+CREATE TABLE agui_secrets (
+    name TEXT PRIMARY KEY,          -- 'files': signs the URLs of files
+    value TEXT NOT NULL             -- hex
+) WITHOUT ROWID;
+
 -- What is promised and not done yet (truncate.rs). An unlinked thread is to be purged, which its own row says.
 CREATE TABLE agui_owed (
     what TEXT PRIMARY KEY,          -- 'truncation': the write-ahead log may have deleted text

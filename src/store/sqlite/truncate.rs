@@ -23,9 +23,10 @@ const READERS_TIMEOUT: Duration = Duration::from_millis(100);
 
 const OWE: &str = "
     INSERT INTO agui_owed (what, number) VALUES ('truncation', 1) ON CONFLICT (what) DO UPDATE SET number = number + 1";
-/// While an unlinked thread is not purged, its text is in the file.
+/// While an unlinked thread or file is not purged, its content is in the file.
 const OWED: &str = "
-    SELECT number, EXISTS (SELECT 1 FROM agui_threads WHERE owner = '') FROM agui_owed WHERE what = 'truncation'";
+    SELECT number, EXISTS (SELECT 1 FROM agui_threads WHERE owner = '') OR EXISTS (SELECT 1 FROM agui_files WHERE owner = '')
+    FROM agui_owed WHERE what = 'truncation'";
 const SETTLE: &str = "DELETE FROM agui_owed WHERE what = 'truncation' AND number = ?";
 
 /// Whether a truncation lets reads wait that need the log.

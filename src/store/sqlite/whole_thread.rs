@@ -6,6 +6,7 @@ use super::{
     begin::{INSERT_RUN, INSERT_THREAD},
     finish::{INSERT_MESSAGE, state_number, write_state},
     reader::{NODES, all, one},
+    stored_files::use_files,
     writer::Tx,
 };
 use crate::store::{
@@ -54,6 +55,7 @@ pub(super) fn insert(tx: &mut Tx<'_>, new: &ContentColumns) -> StoreResult<bool>
             ":updated_at": new.updated_at,
         },
     )?;
+    use_files(tx, thread, &new.files)?;
     for copied in &new.messages {
         let message = &copied.message;
         let run = message.run.and_then(|run| run_at(usize::try_from(run).ok()?));

@@ -129,13 +129,15 @@ pub(super) enum JobKind {
     Ending,
     /// A few milliseconds of work that no operation waits for.
     Indexing,
+    /// A chunk of a file.
+    Chunk,
     /// The same, and it deletes something.
     Purging,
 }
 
 impl JobKind {
     fn is_upkeep(self) -> bool {
-        matches!(self, Self::Indexing | Self::Purging)
+        matches!(self, Self::Indexing | Self::Chunk | Self::Purging)
     }
 
     fn may_use_reserve(self) -> bool {

@@ -15,5 +15,10 @@ WITH deleted AS (
     DELETE FROM agui_words USING deleted WHERE thread = deleted.number
 ), states AS (
     DELETE FROM agui_states USING deleted WHERE thread = deleted.number
+), uses AS (
+    DELETE FROM agui_file_uses USING deleted WHERE thread = deleted.number RETURNING file
+), released AS (
+    UPDATE agui_files SET unused_since = (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+    WHERE number IN (SELECT file FROM uses)
 )
 SELECT COUNT(*) FROM deleted

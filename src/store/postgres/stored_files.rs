@@ -1,0 +1,217 @@
+//! Files in Postgres. Each chunk is a statement of its own.
+
+use std::ops::Range;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use sqlx::{Row as _, postgres::PgRow};
+
+use super::{
+    PostgresStore,
+    pool::{Operation, PostgresPool},
+    reader::{self, BEGIN_SNAPSHOT, parse},
+};
+use crate::store::{
+    Millis, StoreError, StoreResult,
+    file_chunks::{FilePart, chunks},
+    files::{
+        DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, UPLOAD_LIMIT, from_hex, hex, new_secret,
+    },
+    read_permits::{ReadKind, SERVER},
+    rows,
+};
+
+/// So that the concurrent uploads of an owner see each other's bytes. The first number is arbitrary.
+const LOCK_OWNER: &str = "SELECT pg_advisory_xact_lock(470212, hashtext($1))";
+/// A file that its owner puts again is kept as long as a new one.
+const FIND_SAME: &str = "
+    UPDATE agui_files SET unused_since = CASE WHEN unused_since < $3 THEN $3 ELSE unused_since END
+    WHERE owner = $1 AND digest = $2 AND stored RETURNING *";
+const BYTES_OF_OWNER: &str = "
+    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_files WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776";
+const BYTES_OF_ALL: &str = "
+    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_files WHERE bytes BETWEEN 0 AND 1099511627776";
+const RESERVE: &str = include_str!("sql/reserve_file.sql");
+const INSERT_CHUNK: &str = "
+    INSERT INTO agui_file_chunks (file, number, digest, body)
+    SELECT number, $2, $3, $4 FROM agui_files WHERE number = $1 AND NOT stored RETURNING number";
+const SHOW: &str = "UPDATE agui_files SET stored = TRUE WHERE number = $1 RETURNING number";
+
+const FILE: &str = "SELECT * FROM agui_files WHERE id = $1 AND owner = COALESCE($2, owner) AND stored";
+const FILES: &str = "
+    SELECT * FROM agui_files WHERE owner = $1 AND stored AND number < $2 ORDER BY number DESC LIMIT $3";
+const CHUNKS: &str = "
+    SELECT number, digest, body FROM agui_file_chunks WHERE file = $1 AND number BETWEEN $2 AND $3 ORDER BY number";
+
+const USE: &str = include_str!("sql/use_files.sql");
+const DELETE_FILE: &str = include_str!("sql/delete_file.sql");
+const DELETE_ALL: &str = "SELECT number FROM agui_files WHERE owner = $1 LIMIT $2";
+const KEEP_USED: &str = "
+    UPDATE agui_files AS f SET unused_since = NULL
+    WHERE unused_since < $1 AND EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = f.number)";
+const UNUSED: &str = include_str!("sql/unused_files.sql");
+const DELETE_FILES: &str = include_str!("sql/delete_files.sql");
+const MAX_DELETED_FILES: i64 = 50;
+
+const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ('files', $1) ON CONFLICT DO NOTHING";
+const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
+
+#[async_trait]
+impl FileStore for PostgresStore {
+    async fn put(&self, file: &NewFile<'_>) -> StoreResult<PutFile> {
+        let reserved = match self.reserve(file).await? {
+            PutFile::Stored(reserved) => reserved,
+            other => return Ok(other),
+        };
+        let number = reserved.number;
+        match self.write_bytes(reserved, file).await {
+            Ok(PutFile::Stored(stored)) => Ok(PutFile::Stored(stored)),
+            other => {
+                // Otherwise the next sweep deletes it.
+                let deleted = delete_files(&self.pool, &[number]).await;
+                deleted.unwrap_or_else(|error| tracing::debug!(?error, "an interrupted upload could not be deleted"));
+                other
+            }
+        }
+    }
+
+    async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>> {
+        reader::one(&self.pool, owner.unwrap_or(SERVER), sqlx::query(FILE).bind(id).bind(owner), rows::file).await
+    }
+
+    async fn file_bytes(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>> {
+        let mut part = FilePart::new(file, &range);
+        let (first, last) = part.numbers();
+        let mut operation = self.pool.read(part.read_kind(), &file.owner).await?;
+        operation.begin(BEGIN_SNAPSHOT).await?;
+        let found = operation.first(sqlx::query(FILE).bind(&file.id).bind(&*file.owner)).await?;
+        let chunks = operation.all(sqlx::query(CHUNKS).bind(file.number).bind(first).bind(last)).await?;
+        operation.commit().await?;
+        if found.is_none() {
+            return Ok(None);
+        }
+        parse(operation, move || {
+            chunks.iter().try_for_each(|row| part.push(row))?;
+            part.into_bytes().map(Some)
+        })
+        .await
+    }
+
+    async fn files(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>> {
+        let select = sqlx::query(FILES).bind(owner).bind(before.unwrap_or(i64::MAX)).bind(limit as i64);
+        let mut operation = self.pool.read(ReadKind::Page, owner).await?;
+        operation.all(select).await?.iter().map(rows::file).collect()
+    }
+
+    async fn delete_file(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile> {
+        let delete = sqlx::query(DELETE_FILE).bind(owner).bind(id).bind(deletion == FileDeletion::EvenIfUsed);
+        let Some(row) = self.pool.first(delete).await? else { return Ok(DeletedFile::Unknown) };
+        let (uses, is_deleted): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(if is_deleted { DeletedFile::Deleted } else { DeletedFile::Used(uses.cast_unsigned()) })
+    }
+
+    async fn sweep_files(&self, unused_before: Option<Millis>, now: Millis) -> StoreResult<u64> {
+        if let Some(unused_before) = unused_before {
+            self.pool.all(sqlx::query(KEEP_USED).bind(unused_before)).await?;
+        }
+        let mut swept = 0;
+        loop {
+            let delete = sqlx::query(UNUSED).bind(unused_before).bind(now.saturating_sub(UPLOAD_LIMIT));
+            let deleted = self.pool.all(delete.bind(MAX_DELETED_FILES)).await?;
+            let stored = |row: &PgRow| Ok(u64::from(row.try_get::<bool, _>(0)?));
+            swept += deleted.iter().map(stored).sum::<StoreResult<u64>>()?;
+            if (deleted.len() as i64) < MAX_DELETED_FILES {
+                return Ok(swept);
+            }
+        }
+    }
+
+    async fn secret(&self) -> StoreResult<[u8; 32]> {
+        self.pool.all(sqlx::query(SET_SECRET).bind(hex(&new_secret()))).await?;
+        let secret = self.pool.first(sqlx::query(SECRET)).await?;
+        let secret = secret.ok_or_else(|| StoreError::Failed("the secret of files is missing".into()))?;
+        from_hex(rows::text(&secret, "value")?)
+    }
+}
+
+impl PostgresStore {
+    /// Finds the file with the same bytes, or reserves space for a new one.
+    async fn reserve(&self, file: &NewFile<'_>) -> StoreResult<PutFile> {
+        let mut operation = self.pool.operation().await?;
+        operation.begin("BEGIN").await?;
+        operation.all(sqlx::query(LOCK_OWNER).bind(file.owner)).await?;
+        let reserved = match find_same(&mut operation, file).await? {
+            Some(same) => PutFile::Existed(same),
+            None => reserve_new(&mut operation, file).await?,
+        };
+        operation.commit().await?;
+        Ok(reserved)
+    }
+
+    async fn write_bytes(&self, reserved: StoredFile, file: &NewFile<'_>) -> StoreResult<PutFile> {
+        let deleted = || StoreError::Unavailable("the upload took too long, or was deleted".into());
+        for chunk in chunks(&file.bytes) {
+            let insert = sqlx::query(INSERT_CHUNK).bind(reserved.number).bind(chunk.number).bind(chunk.digest);
+            self.pool.first(insert.bind(&chunk.body[..])).await?.ok_or_else(deleted)?;
+        }
+        let mut operation = self.pool.operation().await?;
+        operation.begin("BEGIN").await?;
+        operation.all(sqlx::query(LOCK_OWNER).bind(file.owner)).await?;
+        // Another upload of the same bytes was faster.
+        let same = find_same(&mut operation, file).await?;
+        if same.is_none() {
+            operation.first(sqlx::query(SHOW).bind(reserved.number)).await?.ok_or_else(deleted)?;
+        }
+        operation.commit().await?;
+        Ok(same.map_or(PutFile::Stored(reserved), PutFile::Existed))
+    }
+}
+
+async fn find_same(operation: &mut Operation, file: &NewFile<'_>) -> StoreResult<Option<StoredFile>> {
+    let find = sqlx::query(FIND_SAME).bind(file.owner).bind(file.digest).bind(file.now);
+    operation.first(find).await?.map(|row| rows::file(&row)).transpose()
+}
+
+async fn reserve_new(operation: &mut Operation, file: &NewFile<'_>) -> StoreResult<PutFile> {
+    let new = StoredFile::new(0, file);
+    let sums = [
+        (file.max_of_owner, sqlx::query(BYTES_OF_OWNER).bind(file.owner), PutFile::FullOfOwner),
+        (file.max_of_all, sqlx::query(BYTES_OF_ALL), PutFile::Full),
+    ];
+    for (max, sum, full) in sums {
+        let Some(max) = max else { continue };
+        let bytes = operation.first(sum).await?.map_or(Ok(0), |row| row.try_get::<i64, _>(0))?;
+        if bytes.cast_unsigned().saturating_add(new.bytes) > max {
+            return Ok(full);
+        }
+    }
+    let pixels = |pixels: fn(crate::store::files::ImageSize) -> u32| new.size.map(|size| i64::from(pixels(size)));
+    let insert = sqlx::query(RESERVE).bind(&*new.owner).bind(&new.id).bind(&new.digest).bind(&new.media_type);
+    let insert = insert.bind(&new.name).bind(new.bytes.cast_signed()).bind(pixels(|size| size.width));
+    let row = operation.first(insert.bind(pixels(|size| size.height)).bind(new.created_at)).await?;
+    let number = row.ok_or_else(|| StoreError::Failed("a file has no number".into()))?.try_get(0)?;
+    Ok(PutFile::Stored(StoredFile { number, ..new }))
+}
+
+/// Notes that the messages of a thread name files of its owner.
+pub(super) async fn use_files(operation: &mut Operation, thread: i64, ids: &[String]) -> StoreResult<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    operation.all(sqlx::query(USE).bind(thread).bind(ids)).await.map(drop)
+}
+
+pub(super) async fn delete_all(pool: &PostgresPool, owner: &str) -> StoreResult<()> {
+    loop {
+        let found = pool.all(sqlx::query(DELETE_ALL).bind(owner).bind(MAX_DELETED_FILES)).await?;
+        let numbers = found.iter().map(|row| Ok(row.try_get(0)?)).collect::<StoreResult<Vec<i64>>>()?;
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        delete_files(pool, &numbers).await?;
+    }
+}
+
+async fn delete_files(pool: &PostgresPool, numbers: &[i64]) -> StoreResult<()> {
+    pool.all(sqlx::query(DELETE_FILES).bind(numbers)).await.map(drop)
+}

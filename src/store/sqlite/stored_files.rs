@@ -1,0 +1,351 @@
+//! Files in SQLite. Each chunk is a transaction of its own that comes after all operations that wait, so a run waits for at most
+//! one chunk.
+//!
+//! A deleted file is first *unlinked*, as a thread is ([`super::remove`]); its chunks are purged in steps.
+
+use std::ops::Range;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use rusqlite::{Connection, named_params};
+
+use super::{
+    SqliteStore,
+    reader::{all, one},
+    remove::left_to_sweep,
+    truncate::{self, ConcurrentReads},
+    writer::{JobKind, Tx},
+};
+use crate::store::{
+    Millis, StoreError, StoreResult,
+    file_chunks::{FilePart, chunks},
+    files::{
+        DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, UPLOAD_LIMIT, from_hex, hex, new_secret,
+    },
+    read_permits::{ReadKind, SERVER},
+    rows,
+};
+
+const FIND_SAME: &str = "SELECT * FROM agui_files WHERE owner = :owner AND digest = :digest AND stored = 1";
+const KEEP: &str = "UPDATE agui_files SET unused_since = MAX(unused_since, :now) WHERE number = :number";
+const BYTES_OF_OWNER: &str = "
+    SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776";
+const BYTES_OF_ALL: &str = "
+    SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE bytes BETWEEN 0 AND 1099511627776";
+const RESERVE: &str = include_str!("sql/reserve_file.sql");
+const INSERT_CHUNK: &str = "
+    INSERT INTO agui_file_chunks (file, number, digest, body)
+    SELECT number, :chunk, :digest, :body FROM agui_files WHERE number = :number AND owner <> '' AND stored = 0";
+/// Not if another upload of the same bytes was faster.
+const SHOW: &str = "
+    UPDATE agui_files AS f SET stored = 1 WHERE number = ?1 AND owner <> '' AND NOT EXISTS (
+        SELECT 1 FROM agui_files AS other WHERE other.owner = f.owner AND other.digest = f.digest AND other.stored = 1)";
+
+const FILE: &str =
+    "SELECT * FROM agui_files WHERE id = ?1 AND owner = COALESCE(?2, owner) AND owner <> '' AND stored = 1";
+const FILES: &str = "
+    SELECT * FROM agui_files WHERE owner = ?1 AND owner <> '' AND stored = 1 AND number < ?2 ORDER BY number DESC LIMIT ?3";
+const EXISTS: &str = "SELECT 1 FROM agui_files WHERE number = ? AND owner <> ''";
+const CHUNKS: &str = "
+    SELECT number, digest, body FROM agui_file_chunks WHERE file = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number";
+
+const USE: &str = include_str!("sql/use_file.sql");
+const MARK_USED: &str = "
+    UPDATE agui_files SET unused_since = NULL WHERE id = :id AND unused_since IS NOT NULL
+        AND number IN (SELECT file FROM agui_file_uses WHERE thread = :thread)";
+/// Those of unlinked threads do not count.
+const USES: &str = "
+    SELECT COUNT(*) FROM agui_file_uses AS u JOIN agui_threads AS t ON t.number = u.thread
+    WHERE u.file = ? AND t.owner <> ''";
+/// Both statements name the same rows.
+const RELEASE: [&str; 2] = [
+    "UPDATE agui_files SET unused_since = CAST(unixepoch('subsec') * 1000 AS INTEGER) WHERE number IN
+        (SELECT file FROM agui_file_uses WHERE thread = ?1 ORDER BY file LIMIT ?2)",
+    "DELETE FROM agui_file_uses WHERE thread = ?1 AND file IN
+        (SELECT file FROM agui_file_uses WHERE thread = ?1 ORDER BY file LIMIT ?2)",
+];
+const MAX_RELEASED: i64 = 20;
+
+const UNLINK: &str = "
+    UPDATE agui_files SET owner = '', id = number, digest = '', name = NULL, stored = 0, unused_since = NULL
+    WHERE number = ? AND owner <> ''";
+const UNLINK_ALL: &str = "
+    UPDATE agui_files SET owner = '', id = number, digest = '', name = NULL, stored = 0, unused_since = NULL
+    WHERE number IN (SELECT number FROM agui_files WHERE owner = ?1 AND owner <> '' LIMIT ?2)";
+const UNLINK_UNUSED: &str = "
+    UPDATE agui_files SET owner = '', id = number, digest = '', name = NULL, stored = 0, unused_since = NULL
+    WHERE number IN (SELECT f.number FROM agui_files AS f WHERE f.unused_since < ?1 AND f.stored = 1
+        AND NOT EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = f.number) LIMIT ?2)";
+const UNLINK_INTERRUPTED: &str = "
+    UPDATE agui_files SET owner = '', id = number, digest = '', name = NULL, unused_since = NULL
+    WHERE number IN (SELECT number FROM agui_files WHERE unused_since < ?1 AND stored = 0 LIMIT ?2)";
+/// A file that lost one of its threads, and has others.
+const KEEP_USED: &str = "
+    UPDATE agui_files SET unused_since = NULL
+    WHERE unused_since < ?1 AND EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = agui_files.number)";
+
+const FIND_UNLINKED: &str = "SELECT number FROM agui_files WHERE owner = '' LIMIT 1";
+/// Each statement deletes some rows of a file, the last one the file itself.
+const PURGE: [&str; 3] = [
+    "DELETE FROM agui_file_chunks WHERE file = ?1 AND number IN
+        (SELECT number FROM agui_file_chunks WHERE file = ?1 LIMIT ?2)",
+    "DELETE FROM agui_file_uses WHERE file = ?1 AND thread IN
+        (SELECT thread FROM agui_file_uses WHERE file = ?1 LIMIT ?2)",
+    "DELETE FROM agui_files WHERE number = ?1 AND ?2 > 0",
+];
+/// Four chunks are one megabyte.
+const MAX_PURGED_ROWS: i64 = 4;
+
+const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ('files', ?) ON CONFLICT DO NOTHING";
+const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
+
+#[async_trait]
+impl FileStore for SqliteStore {
+    async fn put(&self, file: &NewFile<'_>) -> StoreResult<PutFile> {
+        // Not by the writer: the sum of a million files takes 50 ms. Files that are uploaded meanwhile can exceed the limit.
+        let sum = |conn: &Connection| one(conn, BYTES_OF_ALL, [], |row| Ok(row.get::<_, u64>(0)?));
+        let is_full = match file.max_of_all {
+            Some(max) => {
+                let bytes = self.readers.read(ReadKind::Page, SERVER, sum).await?.unwrap_or_default();
+                bytes.saturating_add(file.bytes.len() as u64) > max
+            }
+            None => false,
+        };
+        let (new, max) = (StoredFile::new(0, file), file.max_of_owner);
+        let reserved = self.writer.write(move |tx| reserve(tx, &new, max, is_full)).await?;
+        let PutFile::Stored(reserved) = reserved else { return Ok(reserved) };
+        let number = reserved.number;
+        match self.write_bytes(reserved, file.bytes.clone()).await {
+            Ok(PutFile::Stored(stored)) => Ok(PutFile::Stored(stored)),
+            other => {
+                let unlink = move |tx: &mut Tx<'_>| tx.execute(UNLINK, [number]).and_then(|_| truncate::owe(tx));
+                left_to_sweep(self.writer.run(JobKind::Ending, unlink).await);
+                self.purge_files(file.owner).await;
+                other
+            }
+        }
+    }
+
+    async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>> {
+        let (by, params) = (owner.unwrap_or(SERVER), (id.to_owned(), owner.map(str::to_owned)));
+        self.readers.read(ReadKind::Page, by, move |conn| one(conn, FILE, params, |row| rows::file(row))).await
+    }
+
+    async fn file_bytes(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>> {
+        let (mut part, number) = (FilePart::new(file, &range), file.number);
+        let read = move |conn: &Connection| {
+            let tx = conn.unchecked_transaction()?;
+            if !tx.prepare_cached(EXISTS)?.exists([number])? {
+                return Ok(None);
+            }
+            let (first, last) = part.numbers();
+            let mut select = tx.prepare_cached(CHUNKS)?;
+            let mut rows = select.query((number, first, last))?;
+            while let Some(row) = rows.next()? {
+                part.push(row)?;
+            }
+            part.into_bytes().map(Some)
+        };
+        self.readers.read(FilePart::new(file, &range).read_kind(), &file.owner, read).await
+    }
+
+    async fn files(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>> {
+        let params = (owner.to_owned(), before.unwrap_or(i64::MAX), limit as i64);
+        self.readers.read(ReadKind::Page, owner, move |conn| all(conn, FILES, params, |row| rows::file(row))).await
+    }
+
+    async fn delete_file(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile> {
+        let params = (id.to_owned(), owner.to_owned());
+        let unlink = move |tx: &mut Tx<'_>| {
+            let number = one(tx.conn, FILE, (&params.0, &params.1), |row| rows::number(row, "number"))?;
+            let Some(number) = number else { return Ok(DeletedFile::Unknown) };
+            let uses = one(tx.conn, USES, [number], |row| Ok(row.get::<_, u64>(0)?))?.unwrap_or_default();
+            if uses > 0 && deletion == FileDeletion::UnlessUsed {
+                return Ok(DeletedFile::Used(uses));
+            }
+            tx.execute(UNLINK, [number])?;
+            truncate::owe(tx)?;
+            Ok(DeletedFile::Deleted)
+        };
+        let deleted = self.writer.run(JobKind::Ending, unlink).await?;
+        if deleted == DeletedFile::Deleted {
+            self.purge_files(owner).await;
+        }
+        Ok(deleted)
+    }
+
+    async fn sweep_files(&self, unused_before: Option<Millis>, now: Millis) -> StoreResult<u64> {
+        let mut swept = 0;
+        if let Some(unused_before) = unused_before {
+            self.writer.run(JobKind::Ending, move |tx| tx.execute(KEEP_USED, [unused_before])).await?;
+            swept = self.unlink(UNLINK_UNUSED, unused_before, u64::MAX).await?;
+        }
+        let interrupted = self.unlink(UNLINK_INTERRUPTED, now.saturating_sub(UPLOAD_LIMIT), u64::MAX).await?;
+        if swept + interrupted > 0 {
+            self.purge_files(SERVER).await;
+        }
+        Ok(swept)
+    }
+
+    async fn secret(&self) -> StoreResult<[u8; 32]> {
+        let secret = |tx: &mut Tx<'_>| {
+            tx.execute(SET_SECRET, [hex(&new_secret())])?;
+            one(tx.conn, SECRET, [], |row| from_hex(rows::text(row, "value")?))
+        };
+        self.writer.write(secret).await?.ok_or_else(|| StoreError::Failed("the secret of files is missing".into()))
+    }
+}
+
+impl SqliteStore {
+    async fn write_bytes(&self, file: StoredFile, bytes: Bytes) -> StoreResult<PutFile> {
+        let number = file.number;
+        for chunk in chunks(&bytes) {
+            let insert = move |tx: &mut Tx<'_>| {
+                let params = named_params! {
+                    ":number": number, ":chunk": chunk.number, ":digest": chunk.digest, ":body": &chunk.body[..],
+                };
+                Ok(tx.execute(INSERT_CHUNK, params)? > 0)
+            };
+            if !self.writer.run(JobKind::Chunk, insert).await? {
+                return Err(StoreError::Unavailable("the upload took too long, or was deleted".into()));
+            }
+        }
+        let show = move |tx: &mut Tx<'_>| {
+            if tx.execute(SHOW, [number])? > 0 {
+                return Ok(PutFile::Stored(file.clone()));
+            }
+            let same = named_params! { ":owner": file.owner, ":digest": file.digest };
+            let same = one(tx.conn, FIND_SAME, same, |row| rows::file(row))?;
+            same.map(PutFile::Existed).ok_or_else(|| StoreError::Unavailable("the upload was deleted".into()))
+        };
+        self.writer.write(show).await
+    }
+
+    pub(super) async fn unlink_files_of(&self, owner: &str) -> StoreResult<()> {
+        self.unlink(UNLINK_ALL, owner.to_owned(), u64::MAX).await.map(drop)
+    }
+
+    async fn purge_files(&self, owner: &str) {
+        let purged = async {
+            drop(self.keep_up(JobKind::Purging, owner, purge_step).await?);
+            self.truncate_log(ConcurrentReads::GoOn).await
+        };
+        left_to_sweep(purged.await);
+    }
+}
+
+/// Finds the file with the same bytes, or reserves space for a new one.
+fn reserve(tx: &Tx<'_>, new: &StoredFile, max: Option<u64>, is_full: bool) -> StoreResult<PutFile> {
+    let same = named_params! { ":owner": new.owner, ":digest": new.digest };
+    if let Some(same) = one(tx.conn, FIND_SAME, same, |row| rows::file(row))? {
+        tx.execute(KEEP, named_params! { ":number": same.number, ":now": new.created_at })?;
+        return Ok(PutFile::Existed(same));
+    }
+    let bytes = one(tx.conn, BYTES_OF_OWNER, [&new.owner], |row| Ok(row.get::<_, u64>(0)?))?.unwrap_or_default();
+    if max.is_some_and(|max| bytes.saturating_add(new.bytes) > max) {
+        return Ok(PutFile::FullOfOwner);
+    }
+    if is_full {
+        return Ok(PutFile::Full);
+    }
+    tx.execute(
+        RESERVE,
+        named_params! {
+            ":owner": new.owner, ":id": new.id, ":digest": new.digest, ":media_type": new.media_type, ":name": new.name,
+            ":bytes": new.bytes, ":width": new.size.map(|size| size.width), ":height": new.size.map(|size| size.height),
+            ":now": new.created_at,
+        },
+    )?;
+    Ok(PutFile::Stored(StoredFile { number: tx.conn.last_insert_rowid(), ..new.clone() }))
+}
+
+/// Notes that the messages of a thread name files of its owner.
+pub(super) fn use_files(tx: &Tx<'_>, thread: i64, ids: &[String]) -> StoreResult<()> {
+    for id in ids {
+        tx.execute(USE, named_params! { ":thread": thread, ":id": id })?;
+        tx.execute(MARK_USED, named_params! { ":thread": thread, ":id": id })?;
+    }
+    Ok(())
+}
+
+/// Notes that a thread which is being purged no longer uses some files. Returns whether it may use more.
+pub(super) fn release_some(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
+    let [update, delete] = RELEASE;
+    tx.execute(update, (thread, MAX_RELEASED))?;
+    Ok(tx.execute(delete, (thread, MAX_RELEASED))? as i64 == MAX_RELEASED)
+}
+
+/// Deletes rows of unlinked files for the time of a step. Returns whether there may be more.
+pub(super) fn purge_step(tx: &Tx<'_>) -> StoreResult<bool> {
+    super::remove::for_one_step(|| {
+        let Some(file) = one(tx.conn, FIND_UNLINKED, [], |row| Ok(row.get::<_, i64>(0)?))? else { return Ok(false) };
+        for sql in PURGE {
+            if tx.execute(sql, [file, MAX_PURGED_ROWS])? as i64 == MAX_PURGED_ROWS {
+                break;
+            }
+        }
+        Ok(true)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Store as _, now};
+
+    const DAMAGES: [&str; 5] = [
+        "DELETE FROM agui_file_chunks WHERE number = 1",
+        "UPDATE agui_file_chunks SET body = zeroblob(262144) WHERE number = 1",
+        "UPDATE agui_file_chunks SET body = 'text' WHERE number = 1",
+        "UPDATE agui_file_chunks SET digest = 7 WHERE number = 1",
+        "UPDATE agui_file_chunks SET number = 9 WHERE number = 1",
+    ];
+
+    fn new_file() -> NewFile<'static> {
+        NewFile {
+            owner: "key:ann",
+            media_type: "image/png",
+            name: None,
+            bytes: vec![7; 600_000].into(),
+            digest: "d",
+            size: None,
+            now: now(),
+            max_of_owner: None,
+            max_of_all: None,
+        }
+    }
+
+    async fn count(store: &SqliteStore, table: &'static str) -> i64 {
+        let count =
+            move |conn: &Connection| one(conn, &format!("SELECT COUNT(*) FROM {table}"), [], |row| Ok(row.get(0)?));
+        store.readers.read(ReadKind::Page, SERVER, count).await.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn damaged_bytes_are_an_error() {
+        for damage in DAMAGES {
+            let folder = tempfile::tempdir().unwrap();
+            let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
+            let PutFile::Stored(file) = store.put(&new_file()).await.unwrap() else { panic!() };
+            assert!(store.damaged_rows().await.unwrap().is_empty());
+            store.writer.write(move |tx| tx.execute(damage, [])).await.unwrap();
+            let error = store.file_bytes(&file, 0..file.bytes).await.unwrap_err();
+            assert!(matches!(error, StoreError::Failed(_)), "{damage}");
+            assert!(store.file_bytes(&file, 0..1000).await.unwrap().is_some(), "the first chunk is whole");
+            assert_eq!(store.damaged_rows().await.unwrap().is_empty(), damage.contains("SET number"), "{damage}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_upload_is_hidden_and_swept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
+        let PutFile::Stored(file) = store.put(&new_file()).await.unwrap() else { panic!() };
+        store.writer.write(|tx| tx.execute("UPDATE agui_files SET stored = 0", [])).await.unwrap();
+        assert_eq!(store.file(None, &file.id).await.unwrap(), None);
+        store.sweep_files(None, now()).await.unwrap();
+        assert_eq!(count(&store, "agui_file_chunks").await, 3);
+        store.sweep_files(None, now() + 2 * UPLOAD_LIMIT).await.unwrap();
+        assert_eq!((count(&store, "agui_file_chunks").await, count(&store, "agui_files").await), (0, 0));
+    }
+}
