@@ -1,5 +1,6 @@
 //! URLs of files that an `<img>` without headers can load: `/files/ID?expires=SECONDS&signature=…`. Each opens one file until a
-//! time, and nothing else.
+//! time, and nothing else. The signature covers the owner, so that a message which names another owner's file gets a URL that opens
+//! nothing.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
@@ -18,20 +19,31 @@ pub(crate) struct UrlSigner {
 }
 
 impl UrlSigner {
-    /// Returns the path of a file with a signature that is valid for the configured time.
-    pub(crate) fn path(&self, id: &str, now: Millis) -> String {
+    /// Returns the path of an owner's file with a signature that is valid for the configured time.
+    pub(crate) fn path(&self, owner: &str, id: &str, now: Millis) -> String {
         let expires = (now / 1000 + self.valid_seconds) / ROUNDED_SECONDS * ROUNDED_SECONDS + ROUNDED_SECONDS;
-        format!("/files/{id}?expires={expires}&signature={}", self.signature(id, expires))
+        format!("/files/{id}?expires={expires}&signature={}", self.signature(owner, id, expires))
     }
 
-    /// Returns whether a signature opens a file now.
-    pub(crate) fn is_valid(&self, id: &str, expires: i64, signature: &str, now: Millis) -> bool {
-        let is_signed = self.signature(id, expires).as_bytes().ct_eq(signature.as_bytes());
-        bool::from(is_signed) && now / 1000 < expires
+    /// Returns whether a signature opens a file of an owner now.
+    pub(crate) fn is_valid(&self, owner: &str, id: &str, expires: i64, signature: &str, now: Millis) -> bool {
+        self.is_signed(owner, id, expires, signature) && now / 1000 < expires
     }
 
-    fn signature(&self, id: &str, expires: i64) -> String {
-        URL_SAFE_NO_PAD.encode(hmac_sha256(&self.key, format!("{id} {expires}").as_bytes()))
+    /// Returns the id of the file in a URL that was signed for an owner, also if it has expired.
+    pub(crate) fn file_of<'u>(&self, owner: &str, url: &'u str) -> Option<&'u str> {
+        let id = file_of_url(url)?;
+        let parameter = |name: &str| url.split_once('?')?.1.split('&').find_map(|it| it.strip_prefix(name));
+        let (expires, signature) = (parameter("expires=")?.parse().ok()?, parameter("signature=")?);
+        self.is_signed(owner, id, expires, signature).then_some(id)
+    }
+
+    fn is_signed(&self, owner: &str, id: &str, expires: i64, signature: &str) -> bool {
+        self.signature(owner, id, expires).as_bytes().ct_eq(signature.as_bytes()).into()
+    }
+
+    fn signature(&self, owner: &str, id: &str, expires: i64) -> String {
+        URL_SAFE_NO_PAD.encode(hmac_sha256(&self.key, format!("{expires} {id} {owner}").as_bytes()))
     }
 }
 
@@ -70,11 +82,17 @@ mod tests {
 
     #[test]
     fn a_signature_opens_one_file_until_its_time() {
-        let path = signer(1).path(ID, 10 * HOUR + 7);
-        assert_eq!(path, signer(1).path(ID, 11 * HOUR - 7), "it stays the same within an hour");
+        let path = signer(1).path("key:ann", ID, 10 * HOUR + 7);
+        assert_eq!(path, signer(1).path("key:ann", ID, 11 * HOUR - 7), "it stays the same within an hour");
         let (id, expires, signature) = parts(&path);
         assert_eq!((id, expires), (ID, 13 * 3600));
-        let opens = |key, id: &str, expires, signature: &str, now| signer(key).is_valid(id, expires, signature, now);
+        let opens = |key, id: &str, expires, signature: &str, now| {
+            assert!(!signer(key).is_valid("key:bob", id, expires, signature, now));
+            signer(key).is_valid("key:ann", id, expires, signature, now)
+        };
+        let file_of = |key, owner, url: &str| signer(key).file_of(owner, url) == Some(ID);
+        assert!(file_of(1, "key:ann", &path) && file_of(1, "key:ann", &format!("https://a.example{path}&x=1")));
+        assert!(!file_of(1, "key:bob", &path) && !file_of(2, "key:ann", &path) && !file_of(1, "key:ann", &path[..90]));
         assert!(opens(1, ID, expires, signature, 13 * HOUR - 1));
         assert!(!opens(1, ID, expires, signature, 13 * HOUR));
         assert!(!opens(2, ID, expires, signature, 0));
@@ -86,7 +104,7 @@ mod tests {
     #[test]
     fn a_url_names_its_file_at_any_host() {
         for host in ["", "http://localhost:8080", "https://a.example/base"] {
-            assert_eq!(file_of_url(&format!("{host}{}", signer(1).path(ID, 0))), Some(ID), "{host}");
+            assert_eq!(file_of_url(&format!("{host}{}", signer(1).path("key:ann", ID, 0))), Some(ID), "{host}");
         }
         for other in ["", "/files/x?signature=1", &format!("/files/{ID}"), &format!("/files/{ID}/a?signature=1")] {
             assert_eq!(file_of_url(other), None, "{other}");
