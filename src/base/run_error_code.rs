@@ -30,6 +30,7 @@ run_error_codes! {
     CallerValueMissing = "caller_value_missing",
     ContextTooLong = "context_too_long",
     ContradictoryResume = "contradictory_resume",
+    FilesUnavailable = "files_unavailable",
     InterruptExpired = "interrupt_expired",
     InvalidReplay = "invalid_replay",
     InvalidResponseSchema = "invalid_response_schema",

@@ -48,9 +48,17 @@ impl Files {
         M: IntoIterator<Item = &'m mut Message, IntoIter: Send>,
     {
         let (mut known, mut unknown, mut has_stored) = (HashMap::new(), None, false);
+        let signer = self.signer().await?;
         for (message, at) in messages.into_iter().zip(0..) {
             for (part, part_at) in message.parts_mut().iter_mut().zip(0..) {
                 let Some(media) = part.media_mut() else { continue };
+                // The signature says whose file it is, also if it was deleted since.
+                if let PartSource::Url { value, mime_type: Some(mime_type) } = &media.source
+                    && let Some(id) = signer.file_of(owner, value)
+                {
+                    media.source = PartSource::of_stored_file(id, mime_type);
+                    continue;
+                }
                 let named = media.source.stored_file();
                 let is_named = named.is_some();
                 let of_url = || match &media.source {

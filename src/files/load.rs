@@ -11,7 +11,7 @@ use crate::{
     store::{StoreResult, files::StoredFile},
 };
 
-/// The most bytes of files that the input of a run gets. No provider takes a request of this size.
+/// The most bytes of files that the input of a run, or an export, gets. No provider takes a request of this size.
 const MAX_LOADED_BYTES: u64 = 64 << 20;
 
 /// Returns whether messages name files of this server.
@@ -27,80 +27,103 @@ fn file_of(source: &PartSource) -> Option<&str> {
     }
 }
 
-/// What an agent gets in place of a file.
-enum Loaded {
-    Data(PartSource),
-    /// What is said of a file that the agent does not get.
-    Note(&'static str),
+/// What stands in the place of a file that is not loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InPlaceOfFile {
+    /// A text that says why.
+    Note,
+    /// The part as it is.
+    Name,
 }
 
-/// The files of one input.
-struct Loading<'a> {
-    files: &'a Files,
-    owner: &'a str,
-    /// Those that were read, by their ids.
-    read: HashMap<String, Option<(StoredFile, Bytes)>>,
-    bytes_left: u64,
+/// The parts that name files, the newest first.
+pub(crate) struct Loading<'m> {
+    files: Files,
+    parts: Vec<(&'m mut ContentPart, Found)>,
+    bytes: u64,
+}
+
+enum Found {
+    File(StoredFile),
+    Deleted,
+    TooMany,
 }
 
 impl Files {
-    /// Puts the data of an owner's files into messages that name them, the newest first. A file that was deleted, or for which
-    /// there is no space, is a note.
-    pub(crate) async fn load(&self, owner: &str, messages: &mut Messages) {
-        let mut loading = Loading { files: self, owner, read: HashMap::new(), bytes_left: MAX_LOADED_BYTES };
-        for message in messages.to_mut().iter_mut().rev() {
+    /// Looks up the files that an owner's messages name, the newest first, as long as their bytes are not too many.
+    pub(crate) async fn loading<'m>(&self, owner: &str, messages: Vec<&'m mut Message>) -> StoreResult<Loading<'m>> {
+        let mut known: HashMap<String, Option<StoredFile>> = HashMap::new();
+        let (mut parts, mut bytes) = (Vec::new(), 0);
+        for message in messages.into_iter().rev() {
             for part in message.parts_mut().iter_mut().rev() {
-                loading.fill(part).await;
+                let Some(id) = part.source().and_then(file_of) else { continue };
+                if !known.contains_key(id) {
+                    known.insert(id.to_owned(), self.file(Some(owner), id).await?);
+                }
+                let found = match known.get(id).cloned().flatten() {
+                    Some(file) if bytes + file.bytes <= MAX_LOADED_BYTES => {
+                        bytes += file.bytes;
+                        Found::File(file)
+                    }
+                    Some(_) => Found::TooMany,
+                    // The URL may be that of another server.
+                    None if matches!(part.source(), Some(PartSource::Url { .. })) => continue,
+                    None => Found::Deleted,
+                };
+                parts.push((part, found));
             }
         }
+        Ok(Loading { files: self.clone(), parts, bytes })
     }
 }
 
 impl Loading<'_> {
-    async fn fill(&mut self, part: &mut ContentPart) {
-        let Some(media) = part.media_mut() else { return };
-        let Some(id) = file_of(&media.source) else { return };
-        let loaded = match self.load(id, &media.source).await {
-            // The URL may be that of another server.
-            Ok(None) if matches!(media.source, PartSource::Url { .. }) => return,
-            Ok(loaded) => loaded.unwrap_or(Loaded::Note("It was deleted.")),
-            Err(error) => {
-                tracing::error!(file = id, ?error, "a file cannot be read, and its agent gets a note in its place");
-                Loaded::Note("It cannot be read.")
-            }
-        };
-        match loaded {
-            Loaded::Data(data) => media.source = data,
-            Loaded::Note(note) => {
-                let name = media.file_name().map(|name| format!("\"{}\", ", name.replace(['"', '\n', '\r'], " ")));
-                let mime_type = mime_type(&media.source).unwrap_or("a file");
-                *part = ContentPart::text(format!("(Attached: {}{mime_type}. {note})", name.unwrap_or_default()));
-            }
-        }
+    /// Returns the size of the data as base64.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.div_ceil(3) * 4
     }
 
-    /// Returns `None` for a file that does not exist.
-    async fn load(&mut self, id: &str, source: &PartSource) -> StoreResult<Option<Loaded>> {
-        if !self.read.contains_key(id) {
-            let read = match self.files.file(Some(self.owner), id).await? {
-                Some(file) if file.bytes > self.bytes_left => return Ok(Some(Loaded::left_out())),
-                Some(file) => self.files.bytes(&file).await?.map(|bytes| (file, bytes)),
-                None => None,
+    /// Puts the data of the files into the messages.
+    pub(crate) async fn load(self, otherwise: InPlaceOfFile) {
+        let mut read: HashMap<String, Option<Bytes>> = HashMap::new();
+        for (part, found) in self.parts {
+            let note = match found {
+                Found::Deleted => "It was deleted.",
+                Found::TooMany => "It is left out: the newer files of this conversation have too many bytes.",
+                Found::File(file) => {
+                    if !read.contains_key(&file.id) {
+                        read.insert(file.id.clone(), self.files.readable_bytes(&file).await);
+                    }
+                    match (read.get(&file.id), part.media_mut()) {
+                        (Some(Some(bytes)), Some(media)) => {
+                            let mime_type = mime_type(&media.source).unwrap_or(&file.media_type).to_owned();
+                            media.source = PartSource::Data { value: STANDARD.encode(bytes), mime_type };
+                            continue;
+                        }
+                        _ => "It cannot be read.",
+                    }
+                }
             };
-            self.read.insert(id.to_owned(), read);
+            if otherwise == InPlaceOfFile::Note {
+                replace_by_note(part, note);
+            }
         }
-        let Some(Some((file, bytes))) = self.read.get(id) else { return Ok(None) };
-        let Some(left) = self.bytes_left.checked_sub(file.bytes) else { return Ok(Some(Loaded::left_out())) };
-        self.bytes_left = left;
-        let mime_type = mime_type(source).unwrap_or(&file.media_type).to_owned();
-        Ok(Some(Loaded::Data(PartSource::Data { value: STANDARD.encode(bytes), mime_type })))
     }
 }
 
-impl Loaded {
-    fn left_out() -> Self {
-        Self::Note("It is left out: there are too many newer files in the conversation.")
+impl Files {
+    /// Returns the bytes of a file, unless they are damaged.
+    async fn readable_bytes(&self, file: &StoredFile) -> Option<Bytes> {
+        let read = self.bytes(file).await;
+        read.inspect_err(|error| tracing::error!(file = file.id, ?error, "a file cannot be read")).ok().flatten()
     }
+}
+
+fn replace_by_note(part: &mut ContentPart, note: &str) {
+    let Some(media) = part.media_mut() else { return };
+    let name = media.file_name().map(|name| format!("\"{}\", ", name.replace(['"', '\n', '\r'], " ")));
+    let (name, mime_type) = (name.unwrap_or_default(), mime_type(&media.source).unwrap_or("a file"));
+    *part = ContentPart::text(format!("(Attached: {name}{mime_type}. {note})"));
 }
 
 fn mime_type(source: &PartSource) -> Option<&str> {
@@ -132,5 +155,61 @@ pub(crate) fn name_again(event: &mut Event, given: &Messages) {
                 part.clone_from(given);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        files::{FileOptions, Upload},
+        store::{MemoryStore, Store, files::FileDeletion},
+    };
+
+    async fn given(files: &Files, mut messages: Messages) -> Vec<ContentPart> {
+        let loading = files.loading("key:ann", messages.to_mut().iter_mut().collect()).await.unwrap();
+        loading.load(InPlaceOfFile::Note).await;
+        messages.iter().flat_map(Message::parts).cloned().collect()
+    }
+
+    fn files() -> Files {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        Files::of(&store, FileOptions::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_file_that_was_deleted_is_a_note() {
+        let files = files();
+        let upload = Upload { owner: "key:ann", bytes: b"abc"[..].into(), media_type: "image/png", name: None };
+        let id = files.put(upload).await.unwrap().file.id;
+        let source = PartSource::of_stored_file(&id, "image/png");
+        let part: ContentPart = serde_json::from_value(
+            json!({ "type": "image", "source": source, "metadata": { "filename": "my \"cat\".png" } }),
+        )
+        .unwrap();
+        let messages = Messages::from(vec![Message::user("m", vec![part])]);
+        assert!(matches!(given(&files, messages.clone()).await[0].source(), Some(PartSource::Data { .. })));
+        files.delete("key:ann", &id, FileDeletion::EvenIfUsed).await.unwrap();
+        let note = ContentPart::text("(Attached: \"my  cat .png\", image/png. It was deleted.)");
+        assert_eq!(given(&files, messages).await, [note]);
+    }
+
+    #[tokio::test]
+    async fn the_newest_64_mib_of_files_are_loaded() {
+        let files = files();
+        let bytes = vec![7; 16 << 20].into();
+        let upload = Upload { owner: "key:ann", bytes, media_type: "image/png", name: None };
+        let id = files.put(upload).await.unwrap().file.id;
+        let image = || ContentPart::image(PartSource::of_stored_file(&id, "image/png"));
+        let messages: Messages = (0..5).map(|n| Message::user(format!("m{n}"), vec![image()])).collect();
+        let given = given(&files, messages).await;
+        let is_data = |part: &ContentPart| matches!(part.source(), Some(PartSource::Data { .. }));
+        assert_eq!(given.iter().map(is_data).collect::<Vec<_>>(), [false, true, true, true, true]);
+        let ContentPart::Text(note) = &given[0] else { panic!("{:?}", given[0]) };
+        assert!(note.text.starts_with("(Attached: image/png. It is left out: "), "{}", note.text);
     }
 }

@@ -1,5 +1,7 @@
 //! Files as clients get them: by signed URLs.
 
+use std::sync::Arc;
+
 use super::{Files, UrlSigner};
 use crate::{
     protocol::{ContentPart, Event, Message, MessageContent, PartSource},
@@ -12,20 +14,21 @@ pub(crate) const OWN_FILE: &str = "\"provider\":\"agui-server\"";
 /// Writes the URLs of files for one client.
 pub(crate) struct FileUrls {
     signer: UrlSigner,
+    owner: Arc<str>,
     /// The URL of this server, without a slash at its end.
     base: String,
 }
 
 impl FileUrls {
     /// `reached_at` is the URL at which the client has reached this server; `[files] public_url` replaces it.
-    pub(crate) fn new(files: &Files, signer: UrlSigner, reached_at: impl FnOnce() -> String) -> Self {
+    pub(crate) fn new(files: &Files, signer: UrlSigner, owner: Arc<str>, reached_at: impl FnOnce() -> String) -> Self {
         let public = files.options().public_url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
-        Self { signer, base: public.unwrap_or_else(reached_at) }
+        Self { signer, owner, base: public.unwrap_or_else(reached_at) }
     }
 
     /// Returns the URL of a file.
     pub(crate) fn url(&self, id: &str) -> String {
-        format!("{}{}", self.base, self.signer.path(id, now()))
+        format!("{}{}", self.base, self.signer.path(&self.owner, id, now()))
     }
 
     /// Replaces the names of files in messages.

@@ -2,6 +2,7 @@
 
 use super::{ApiResult, App, Caller};
 use crate::{
+    auth::owner_of,
     files::{FileUrls, Files, UrlSigner, event_names_files, event_of_line},
     protocol::{Event, encode::Encoder},
 };
@@ -23,7 +24,8 @@ impl ClientFiles {
     }
 
     pub(crate) fn urls(&self) -> FileUrls {
-        FileUrls::new(&self.files, self.signer, || self.caller.reached_at().url())
+        let owner = owner_of(self.caller.principal().as_ref());
+        FileUrls::new(&self.files, self.signer, owner, || self.caller.reached_at().url())
     }
 
     fn presented(&self, event: &Event) -> Option<Event> {

@@ -44,16 +44,16 @@ impl ResponseBudget {
         };
         let bytes = usize::try_from(thread.bytes).unwrap_or(usize::MAX).min(self.max_bytes);
         let permit = self.budget.whole(&owner_of(owner), bytes).await;
-        Ok(ResponsePermit(Some(permit.map_err(|_| ApiError::TooManyResponseBytes)?)))
+        Ok(ResponsePermit(vec![permit.map_err(|_| ApiError::TooManyResponseBytes)?]))
     }
 }
 
 /// The permit of one response.
-pub(crate) struct ResponsePermit(Option<Permit>);
+pub(crate) struct ResponsePermit(Vec<Permit>);
 
 struct CountedBytes {
     bytes: Vec<u8>,
-    _permit: Option<Permit>,
+    _permits: Vec<Permit>,
 }
 
 impl AsRef<[u8]> for CountedBytes {
@@ -64,12 +64,18 @@ impl AsRef<[u8]> for CountedBytes {
 
 impl ResponsePermit {
     /// That of a response that is small.
-    pub(crate) const NONE: Self = Self(None);
+    pub(crate) const NONE: Self = Self(Vec::new());
+
+    /// Adds the permit of something that the response has beside the messages.
+    pub(crate) fn and(mut self, permit: Permit) -> Self {
+        self.0.push(permit);
+        self
+    }
 
     /// The bytes keep the permit until they were sent.
     pub(crate) fn bytes(self, mut bytes: Vec<u8>) -> Bytes {
         bytes.shrink_to_fit();
-        Bytes::from_owner(CountedBytes { bytes, _permit: self.0 })
+        Bytes::from_owner(CountedBytes { bytes, _permits: self.0 })
     }
 
     pub(crate) fn json(self, value: &impl Serialize) -> ApiResult {

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use futures::{FutureExt as _, StreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, stream};
 
-use super::{limits::start_error::StartError, turn::thread_runs::ThreadRuns};
+use super::{
+    limits::{memory::RunMemory, start_error::StartError},
+    turn::thread_runs::ThreadRuns,
+};
 use crate::{
-    agent::{A2ui, Agent, EventStream, RunContext},
-    files::{AbsorbError, Files, has_media, name_again},
-    protocol::{AgentCapabilities, Messages, RunAgentInput},
+    agent::{A2ui, Agent, AgentError, EventStream, RunContext},
+    base::RunErrorCode,
+    files::{AbsorbError, Files, InPlaceOfFile, has_media, name_again},
+    protocol::{AgentCapabilities, Event, Messages, RunAgentInput},
 };
 
 /// An agent that gets the data of the files that its input names, and whose snapshots name them again.
@@ -16,21 +20,23 @@ pub(super) struct AgentWithFiles {
     pub(super) agent: Arc<dyn Agent>,
     pub(super) files: Files,
     pub(super) owner: Arc<str>,
+    pub(super) memory: Option<RunMemory>,
 }
 
 impl Agent for AgentWithFiles {
     fn run(&self, mut input: RunAgentInput, cx: RunContext) -> EventStream {
-        let Self { agent, files, owner } = self;
-        let (agent, files, owner) = (agent.clone(), files.clone(), owner.clone());
+        let Self { agent, files, owner, memory } = self;
+        let (agent, files, owner, memory) = (agent.clone(), files.clone(), owner.clone(), memory.clone());
         let run = async move {
             let given = input.messages.clone();
-            files.load(&owner, &mut input.messages).await;
-            agent.run(input, cx).map(move |mut event| {
-                if let Ok(event) = &mut event {
-                    name_again(event, &given);
-                }
+            if let Err(error) = load(&files, &owner, memory.as_ref(), &mut input.messages).await {
+                return stream::iter([Err(error)]).boxed();
+            }
+            let named = move |mut event: Event| {
+                name_again(&mut event, &given);
                 event
-            })
+            };
+            agent.run(input, cx).map(move |event| event.map(&named)).boxed()
         };
         run.flatten_stream().boxed()
     }
@@ -54,6 +60,25 @@ impl Agent for AgentWithFiles {
     fn a2ui(&self) -> Option<&A2ui> {
         self.agent.a2ui()
     }
+}
+
+async fn load(
+    files: &Files,
+    owner: &str,
+    memory: Option<&RunMemory>,
+    messages: &mut Messages,
+) -> Result<(), AgentError> {
+    let unavailable = |problem: &'static str| AgentError::new(RunErrorCode::FilesUnavailable, problem);
+    let loading = files.loading(owner, messages.to_mut().iter_mut().collect()).await;
+    let loading =
+        loading.map_err(|error| unavailable("the files cannot be read now; please try again").caused_by(error))?;
+    if let Some(memory) = memory
+        && memory.files(loading.bytes()).await.is_err()
+    {
+        return Err(unavailable("the server has no memory for the files of this conversation now; please try again"));
+    }
+    loading.load(InPlaceOfFile::Note).await;
+    Ok(())
 }
 
 impl ThreadRuns {

@@ -71,9 +71,12 @@ impl Runs {
         let cx = context_in_span(parts, &trace).with_journal(journal);
         let owner = cx.identity().principal.as_ref();
         let agent: Arc<dyn Agent> = match self.threads.as_ref().and_then(|threads| threads.files.clone()) {
-            Some(files) if names_files(&input.messages) => {
-                Arc::new(AgentWithFiles { agent: agent.agent, files, owner: owner_of(owner) })
-            }
+            Some(files) if names_files(&input.messages) => Arc::new(AgentWithFiles {
+                agent: agent.agent,
+                files,
+                owner: owner_of(owner),
+                memory: permit.memory.clone(),
+            }),
             _ => agent.agent,
         };
         // Boxed because it is large and moved several times before it is polled.

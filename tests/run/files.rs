@@ -11,6 +11,7 @@ use agui_server::{
     },
     auth::ApiKey,
     protocol::{ContentPart, Event, Interrupt, Message, MessageContent, PartSource, RunAgentInput, event::*},
+    store::SqliteStore,
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use parking_lot::Mutex;
@@ -77,8 +78,15 @@ fn last_snapshot(events: &[Value]) -> &[Value] {
 
 #[tokio::test]
 async fn a_picture_is_sent_once_and_its_url_stands_for_it_from_then_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = SqliteStore::open(&folder.path().join("threads.db")).await.unwrap();
+    check_urls_stand_for_pictures(Server::new().store(sqlite)).await;
+    check_urls_stand_for_pictures(Server::new()).await;
+}
+
+async fn check_urls_stand_for_pictures(server: Server) {
     let (agent, given) = keeping();
-    let server = Running::start(Server::new().agent("a", agent)).await;
+    let server = Running::start(server.agent("a", agent)).await;
     let shown = server.events(&ask("r1", &[message("m1", &data(1))])).await;
     let snapshot = last_snapshot(&shown);
     let file = file_of(&server, source(&snapshot[0]));
@@ -211,6 +219,36 @@ async fn nobody_names_the_file_of_another_owner() {
     assert_eq!((status, source(&given.lock().pop().unwrap()[0])), (200, &url), "it is a URL as any other");
 }
 
+#[tokio::test]
+async fn a_run_beside_all_threads_gets_the_data_as_well() {
+    let (agent, given) = keeping();
+    let server = Running::start(Server::new().agent("a", agent)).await;
+    let shown = server.events(&ask("r1", &[message("m1", &data(1))])).await;
+    let mut suggest = ask("r2", &[message("m1", source(&last_snapshot(&shown)[0]))]);
+    suggest["tools"] = json!([{ "name": "copilotkitSuggest", "description": "", "parameters": {} }]);
+    suggest["forwardedProps"] =
+        json!({ "toolChoice": { "type": "function", "function": { "name": "copilotkitSuggest" } } });
+    server.events(&suggest).await;
+    assert_eq!(given.lock().pop().unwrap(), json!([message("m1", &data(1))]));
+    assert_eq!(server.thread("t").await["messages"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn the_charset_of_a_text_is_kept() {
+    let (agent, given) = keeping();
+    let server = Running::start(Server::new().agent("a", agent)).await;
+    let text = |mime_type: &str| {
+        let source = json!({ "type": "data", "value": BASE64_STANDARD.encode([0xd6; 2000]), "mimeType": mime_type });
+        json!({ "id": "m1", "role": "user", "content": [{ "type": "document", "source": source }] })
+    };
+    let shown = server.events(&ask("r1", &[text("text/plain;charset=gbk")])).await;
+    assert_eq!(last_snapshot(&shown)[0]["content"][0]["source"]["mimeType"], "text/plain;charset=gbk");
+    let next = json!({ "id": "m2", "role": "user", "content": "And?" });
+    server.events(&ask("r2", &[last_snapshot(&shown)[0].clone(), next])).await;
+    assert_eq!(given.lock().pop().unwrap()[0], text("text/plain;charset=gbk"));
+    assert_eq!(server.thread("t").await["alternatives"]["m1"], Value::Null, "the message is as it was");
+}
+
 /// An agent whose tool shows a picture.
 fn showing(_: RunAgentInput, _: RunContext) -> EventStream {
     let call = ToolCallEvents::with_id("c", "draw");
@@ -306,6 +344,9 @@ async fn copies_share_the_files_of_their_owner() {
         assert_eq!(response.status(), 201, "{}", response.text().await.unwrap());
     };
     posted("/threads/t/fork", &json!({ "threadId": "fork" })).await;
+    let inline: Value = server.get("/threads/t/export?files=inline").await.json().await.unwrap();
+    assert_eq!(inline["messages"][0]["message"], message("m1", &data(1)), "a copy that stands alone");
+    assert_eq!(server.get("/threads/t/export?files=x").await.status(), 400);
     let mut export: Value = server.get("/threads/t/export").await.json().await.unwrap();
     posted("/threads/import?threadId=copy", &export).await;
     export["messages"][0]["message"] = message("m1", &data(1));

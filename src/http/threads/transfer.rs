@@ -17,7 +17,9 @@ use super::{
     pages::{TimeText, time},
 };
 use crate::{
+    auth::owner_of,
     base::text::shortened,
+    files::InPlaceOfFile,
     http::{ApiError, ApiResult, App, OwnThreads, Path, Query, read_body, refuse},
     protocol::{
         Interrupt, JsonObject, Message, ResumeEntry, RunId, ThreadId, TokenUsage,
@@ -111,6 +113,14 @@ struct ExportedRun {
 }
 
 #[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ExportQuery {
+    /// `inline`: the data of files, the newest 64 MiB, in place of their URLs, which expire.
+    #[param(value_type = Option<String>, pattern = "^(url|inline)$")]
+    files: Option<String>,
+}
+
+#[derive(Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ImportQuery {
@@ -125,14 +135,31 @@ pub(crate) struct ImportQuery {
 #[utoipa::path(
     get,
     path = "/threads/{thread}/export",
+    params(ExportQuery),
     responses(
         (status = 200, description = "The thread.", body = ExportJson),
-        refuse::ResponseMemory, refuse::Store, refuse::Thread,
+        refuse::Limits, refuse::Parameter, refuse::ResponseMemory, refuse::Store, refuse::Thread, refuse::Url,
     ),
 )]
-pub(crate) async fn export_thread(State(app): State<App>, Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
-    let permit = app.response_permit(own.owner(), &id).await?;
+pub(crate) async fn export_thread(
+    State(app): State<App>,
+    Path(id): Path<ThreadId>,
+    Query(query): Query<ExportQuery>,
+    own: OwnThreads,
+) -> ApiResult {
+    let loads_files = match query.files.as_deref() {
+        None | Some("url") => false,
+        Some("inline") => true,
+        Some(_) => return Err(ApiError::InvalidParameter { name: "files", expected: "`url` or `inline`" }),
+    };
+    let mut permit = app.response_permit(own.owner(), &id).await?;
     let mut content = own.threads.export(own.owner(), &id).await?;
+    if let Some(files) = own.threads.files().filter(|_| loads_files) {
+        let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
+        let loading = files.loading(&owner_of(own.owner()), messages).await?;
+        permit = permit.and(app.runs().memory().copy(own.owner(), loading.bytes()).await?);
+        loading.load(InPlaceOfFile::Name).await;
+    }
     own.present(content.messages.iter_mut().map(|copied| &mut copied.message));
     permit.json(&ExportJson::new(id, content))
 }

@@ -39,6 +39,7 @@ struct Shared {
     request: RequestSize,
     of_request: Mutex<Permit>,
     of_thread: Mutex<Option<Permit>>,
+    of_files: Mutex<Option<Permit>>,
 }
 
 /// The size of a request: the bytes of its body and the number of its JSON values.
@@ -86,6 +87,7 @@ impl RunMemoryBudget {
             request,
             of_request,
             of_thread: Mutex::default(),
+            of_files: Mutex::default(),
         })))
     }
 
@@ -118,6 +120,19 @@ impl RunMemory {
         let most = self.0.budget.largest.saturating_sub(self.0.of_request.lock().amount());
         let permit = self.0.budget.take(&self.0.owner, as_usize(bytes).min(most)).await?;
         *self.0.of_thread.lock() = Some(permit);
+        Ok(())
+    }
+
+    /// Waits for the memory of the files that the agent gets, of so many bytes as base64.
+    ///
+    /// # Errors
+    /// [`StartError::TooManyRunBytes`].
+    pub(crate) async fn files(&self, bytes: u64) -> Result<(), StartError> {
+        let of_thread = self.0.of_thread.lock().as_ref().map_or(0, Permit::amount);
+        let taken = self.0.of_request.lock().amount() + of_thread;
+        let most = self.0.budget.largest.saturating_sub(taken);
+        let permit = self.0.budget.take(&self.0.owner, as_usize(bytes).min(most)).await?;
+        *self.0.of_files.lock() = Some(permit);
         Ok(())
     }
 
