@@ -242,33 +242,6 @@ mod tests {
     }
 
     #[test]
-    fn the_mount_prefix_is_the_part_before_the_servers_own_path() {
-        let prefix = |original: &'static str, uri: &'static str| {
-            mount_prefix(&Uri::from_static(original), &Uri::from_static(uri)).to_owned()
-        };
-        assert_eq!(prefix("/", "/"), "");
-        assert_eq!(prefix("/ai", "/"), "/ai");
-        assert_eq!(prefix("/ai/", "/"), "/ai");
-        assert_eq!(prefix("/ai/nowhere", "/nowhere"), "/ai");
-    }
-
-    #[test]
-    fn a_forwarded_prefix_that_is_no_plain_path_is_not_repeated() {
-        let prefix_of = |value: &'static str| {
-            forwarded_prefix(&HeaderMap::from_iter([(
-                HeaderName::from_static("x-forwarded-prefix"),
-                HeaderValue::from_static(value),
-            )]))
-            .to_owned()
-        };
-        assert_eq!(prefix_of("/ai"), "/ai");
-        assert_eq!(prefix_of("/team-a/ai/"), "/team-a/ai");
-        for value in ["", "/", "ai", "//evil.example", "/a//b", "/$(id)", "/a b", "/<b>", "/a;rm"] {
-            assert_eq!(prefix_of(value), "", "{value}");
-        }
-    }
-
-    #[test]
     fn a_host_that_a_shell_would_interpret_is_not_repeated() {
         let host_of = |value: &'static str| {
             host(&HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(value))])).to_owned()

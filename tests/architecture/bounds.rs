@@ -29,6 +29,7 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("concurrent runs", "tests/http/limits.rs", "runs_over_the_limit_are_refused_until_one_has_ended"),
     ("runs of a principal", "tests/run/quota.rs", "one_of_several_principals_gets_half_of_the_runs_by_default"),
     ("waiting runs of a thread", "tests/run/queue.rs", "a_queue_has_a_maximum_length_and_a_timeout"),
+    ("files that an agent or an export gets", "src/files/load.rs", "the_newest_64_mib_of_files_are_loaded"),
     ("detached runs", "tests/run/detached.rs", "detached_runs_are_limited"),
     ("duration of a run", "src/run/drive/driver/tests.rs", "the_time_limit_cancels_the_run"),
     ("silence of an agent", "src/run/drive/driver/tests.rs", "an_agent_that_is_silent_for_too_long_fails"),

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiError, ApiResult, App, Caller, is_from_this_machine, refuse, sse_response},
+    http::{ApiError, ApiResult, App, Caller, ClientFiles, is_from_this_machine, refuse, sse_response},
     protocol::{Event, RunId, ThreadId},
     run::{DebugEvent, StartError},
     store::now,
@@ -51,6 +51,7 @@ pub(super) async fn follow_copilot_runs(
     if principal.is_none() && !is_from_this_machine(&request) {
         return Err(ApiError::LoopbackOnly("the events of all runs"));
     }
+    let files = ClientFiles::of(&app, &caller).await?;
     let permit = app.take_stream(principal.as_ref())?;
     let Some(mut events) = app.runs().debug_events(principal.as_ref()) else {
         return Err(StartError::ShuttingDown.into());
@@ -58,14 +59,17 @@ pub(super) async fn follow_copilot_runs(
     let frames = stream! {
         let _permit = permit;
         while let Some(event) = events.next().await {
-            yield frame(&event);
+            yield frame(&event, files.as_ref());
         }
     };
     Ok(sse_response::respond_live(app.options().keep_alive, principal.as_ref(), frames))
 }
 
-fn frame(debug: &DebugEvent) -> Bytes {
+fn frame(debug: &DebugEvent, files: Option<&ClientFiles>) -> Bytes {
     let DebugEvent { run, event, .. } = debug;
+    let presented = files.and_then(|files| files.urls().line(event.get()));
+    let presented = presented.and_then(|json| RawValue::from_string(json).ok());
+    let event = presented.as_ref().unwrap_or(event);
     let envelope =
         DebugEnvelope { timestamp: now(), agent_id: &run.agent, thread_id: &run.thread_id, run_id: &run.run_id, event };
     sse_response::frame(&envelope).into()
