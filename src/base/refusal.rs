@@ -44,6 +44,10 @@ pub(crate) enum RefusalGroup {
     Edit,
     /// A thread that begins as a copy.
     Copy,
+    File,
+    FileDeletion,
+    /// Reading a part of a file, or by a signed URL.
+    FileRange,
     /// A file to store.
     Upload,
     Loopback,

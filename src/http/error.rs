@@ -13,6 +13,7 @@ use axum::{
 use crate::{
     auth::AuthError,
     base::{refusal::refusals, text::shortened},
+    files::UploadError,
     protocol::{PROTOCOL_VERSION, decode::DecodeError},
     run::{AgentEntry, StartError},
     store::StoreError,
@@ -51,6 +52,24 @@ refusals! {
         })]
         #[refusal(StoreError)]
         Store(StoreError),
+        #[error(transparent)]
+        #[refusal(UploadError)]
+        Upload(UploadError),
+        #[error("you have no such file")]
+        #[refusal(NOT_FOUND, "unknown_file", File)]
+        UnknownFile,
+        #[error("the store of this server keeps no files")]
+        #[refusal(NOT_IMPLEMENTED, "no_files", File)]
+        NoFiles,
+        #[error("the messages of {0} threads use the file: delete them, or send `?force`")]
+        #[refusal(CONFLICT, "file_in_use", FileDeletion)]
+        FileInUse(u64),
+        #[error("the file has {0} bytes")]
+        #[refusal(RANGE_NOT_SATISFIABLE, "range_not_satisfiable", FileRange)]
+        UnsatisfiableRange(u64),
+        #[error("the URL has expired, or its signature is wrong: snapshots of messages and GET /files have new URLs")]
+        #[refusal(FORBIDDEN, "invalid_signature", FileRange)]
+        InvalidSignature,
         #[error("the server failed")]
         #[refusal(INTERNAL_SERVER_ERROR, "internal_error", Every)]
         Internal,
@@ -241,6 +260,15 @@ impl From<ThreadError> for ApiError {
         match error {
             ThreadError::Store(error) => error.into(),
             error => Self::Thread(error),
+        }
+    }
+}
+
+impl From<UploadError> for ApiError {
+    fn from(error: UploadError) -> Self {
+        match error {
+            UploadError::Store(error) => error.into(),
+            error => Self::Upload(error),
         }
     }
 }

@@ -23,9 +23,9 @@ pub(crate) fn unless_current(request: &HeaderMap, etag: &HeaderValue, content: i
     response
 }
 
-/// Returns whether `If-None-Match` names an entity tag. The comparison is weak, as for all GET requests.
-fn has_copy(request: &HeaderMap, etag: &str) -> bool {
-    let etag = etag.trim_start_matches("W/");
+/// Returns whether `If-None-Match` names an entity tag, which is given with or without its quotation marks. The comparison is weak, as for all GET requests.
+pub(crate) fn has_copy(request: &HeaderMap, etag: &str) -> bool {
+    let etag = etag.trim_start_matches("W/").trim_matches('"');
     let known = request.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    known.flat_map(|list| list.split(',')).any(|known| known.trim().trim_start_matches("W/") == etag)
+    known.flat_map(|list| list.split(',')).any(|known| known.trim().trim_start_matches("W/").trim_matches('"') == etag)
 }

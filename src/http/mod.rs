@@ -14,6 +14,7 @@ pub(crate) mod dialects;
 pub(crate) mod error;
 pub(crate) mod etag;
 pub(crate) mod fallback;
+mod files;
 mod follow;
 mod health;
 mod index;

@@ -13,7 +13,7 @@ use super::{
     accept::middleware,
     agents, connect,
     dialects::tanstack::join,
-    fallback, follow, health, index, metrics,
+    fallback, files, follow, health, index, metrics,
     openapi::{
         self,
         document::document,
@@ -89,6 +89,7 @@ pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet>
     if stores_threads {
         let runs = OpenApiRouter::new().routes(routes!(connect::connect_thread)).routes(routes!(follow::follow_run));
         sets.push(RouteSet::new("threads", RouteAccess::Authenticated, threads::routes()));
+        sets.push(RouteSet::new("files", RouteAccess::ChecksItself, files::routes()));
         sets.push(RouteSet::new("runs", RouteAccess::Authenticated, runs));
     }
     let mut server = OpenApiRouter::new();

@@ -74,9 +74,11 @@ impl App {
     ) -> Self {
         let has_shares = !auth.has_one_principal();
         let max_thread_bytes = runs.thread_runs().map_or(0, |threads| threads.options.max_bytes);
+        let max_file_bytes = runs.thread_runs().map_or(0, |threads| threads.options.files.max_file_bytes);
+        let max_body_bytes = options.max_body_bytes.max(usize::try_from(max_file_bytes).unwrap_or(usize::MAX));
         Self(Arc::new(AppInner {
             threads: Threads::of(&runs),
-            body_budget: MemoryBudget::new(options.max_body_bytes_in_flight, options.max_body_bytes, has_shares),
+            body_budget: MemoryBudget::new(options.max_body_bytes_in_flight, max_body_bytes, has_shares),
             response_budget: ResponseBudget::new(options.max_response_bytes_in_flight, max_thread_bytes, has_shares),
             streams: runs.shared_permits(options.max_streams),
             store_probe: StoreProbe::default(),

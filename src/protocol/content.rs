@@ -95,8 +95,8 @@ impl ContentPart {
     }
 
     /// Creates a part of the kind that a MIME type has.
-    pub(crate) fn media(mime_type: &str, source: PartSource) -> Self {
-        let media = MediaPart::from(source);
+    pub(crate) fn media(mime_type: &str, source: PartSource, metadata: Option<Value>) -> Self {
+        let media = MediaPart { metadata, ..MediaPart::from(source) };
         match mime_type.split('/').next() {
             Some("image") => Self::Image(media),
             Some("audio") => Self::Audio(media),

@@ -61,14 +61,17 @@ impl Caller {
 /// Authenticates the caller, then checks the media type of the body, and the method.
 async fn authenticate(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
     let (mut head, body) = request.into_parts();
-    let principal = app.auth().authenticate(&head).await?;
+    let caller = authenticate_caller(&app, &head).await?;
     require_json_or_no_body(&head, &body)?;
     if let Some(refusal) = refusal_of_head(&app, &head) {
         return Ok(refusal);
     }
-    let reached_at = OwnAddress::of(&head);
-    head.extensions.insert(Caller { principal, reached_at });
+    head.extensions.insert(caller);
     Ok(next.run(Request::from_parts(head, body)).await)
+}
+
+pub(crate) async fn authenticate_caller(app: &App, head: &Parts) -> Result<Caller, ApiError> {
+    Ok(Caller { principal: app.auth().authenticate(head).await?, reached_at: OwnAddress::of(head) })
 }
 
 /// Returns the refusal of a `HEAD`, for which axum calls the handler of `GET`: it would read a whole thread, and send nothing
@@ -86,17 +89,28 @@ fn refusal_of_head(app: &App, head: &Parts) -> Option<Response> {
 /// What comes before authentication, which can take long. One layer, because each moves the request and its future to a box
 /// of its own.
 async fn protect(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
-    refuse_foreign(&app, &request)?;
+    if !is_by_signature(&request) {
+        refuse_foreign(&app, &request)?;
+    }
     refuse_beyond_limit(&request)?;
     // tower-http's layer for panics would box every body twice more. Panics of agents do not reach this one: they happen
     // while the body is polled, and the run's driver turns them into an event.
     AssertUnwindSafe(next.run(request)).catch_unwind().await.map_err(panicked)
 }
 
+/// Whether the handler checks a signature in the URL. Pages of all origins may show what it opens: they have got it from somebody who
+/// may read it.
+fn is_by_signature(request: &Request) -> bool {
+    let has_signature = || request.uri().query().is_some_and(|query| query.contains("signature="));
+    matches!(*request.method(), Method::GET | Method::HEAD)
+        && request.uri().path().starts_with("/files/")
+        && has_signature()
+}
+
 /// Refuses requests for a host name that is not this server's, and requests of foreign web pages, which must learn nothing.
 ///
 /// The host is checked without authentication only: a page that rebinds its DNS name has no credential.
-fn refuse_foreign(app: &App, request: &Request) -> Result<(), ApiError> {
+pub(crate) fn refuse_foreign(app: &App, request: &Request) -> Result<(), ApiError> {
     let options = app.options();
     if app.auth().is_disabled() && !has_own_host(request, &options.allowed_hosts) {
         return Err(ApiError::foreign_host(request.headers().get(header::HOST)));

@@ -36,9 +36,10 @@ const BEARER: &str = "bearer";
 /// The description of a body that a request may leave out.
 const OPTIONAL_BODY: &str = "May be absent.";
 
-const TAGS: [(&str, &str); 7] = [
+const TAGS: [(&str, &str); 8] = [
     ("runs", "Runs of agents, and detached runs, which go on without their client."),
     ("threads", "The caller's conversations."),
+    ("files", "What messages refer to: pictures, documents, sound."),
     ("agents", "The agents of the server."),
     ("server", "The server itself."),
     ("named events", "A second format for the same agents, runs and threads."),
@@ -153,6 +154,7 @@ fn path_parameter(name: &str) -> Parameter {
         "thread" => "The id of a thread.",
         "message" => "The id of a message.",
         "run" => "The id of a run.",
+        "file" => "The id of a file.",
         _ => "A part of the path that the application has chosen.",
     };
     let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path).required(Required::True);

@@ -31,7 +31,7 @@ macro_rules! groups {
 
 groups! {
     Every WithoutAuthentication Authentication MediaType Url Parameter Body ResponseMemory Agent Stateless Store Limits Start Thread Run
-    Message Follow Running Edit Copy Loopback Shutdown Streams Socket Followers Envelope
+    Message Follow Running Edit Copy File FileDeletion FileRange Upload Loopback Shutdown Streams Socket Followers Envelope
 }
 
 fn responses_of(group: RefusalGroup) -> BTreeMap<String, RefOr<Response>> {

@@ -1,4 +1,5 @@
-//! The limits of stored bytes, `[retention] max_bytes` and `max_bytes_total`: beyond them, no run begins and no thread is copied.
+//! The limits of stored bytes, `[retention] max_bytes` and `max_bytes_total`: beyond them, no run begins, no thread is copied, and
+//! no file is stored.
 //!
 //! The bytes are read from the store at most once a minute, and more often near the limit. So most runs cost nothing more,
 //! and a limit can be exceeded by what is stored between two readings.
@@ -24,12 +25,12 @@ refusals! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
     pub(crate) enum StorageLimit {
         /// That of one principal.
-        #[error("your threads have {0} bytes, as many as [retention] max_bytes allows: delete some of them")]
-        #[refusal(PAYLOAD_TOO_LARGE, "too_many_stored_bytes", Start, Copy)]
+        #[error("your threads and files have {0} bytes, as many as [retention] max_bytes allows: delete some of them")]
+        #[refusal(PAYLOAD_TOO_LARGE, "too_many_stored_bytes", Start, Copy, Upload)]
         Principal(u64),
         /// That of all principals.
-        #[error("all threads of this server have {0} bytes, as many as [retention] max_bytes_total allows")]
-        #[refusal(INSUFFICIENT_STORAGE, "storage_full", Start, Copy)]
+        #[error("all threads and files of this server have {0} bytes, as many as [retention] max_bytes_total allows")]
+        #[refusal(INSUFFICIENT_STORAGE, "storage_full", Start, Copy, Upload)]
         Server(u64),
     }
 }

@@ -187,6 +187,12 @@ impl ThreadRuns {
         if swept != crate::store::SweepResult::default() {
             tracing::info!(threads = swept.threads, logs = swept.logs, "removed threads and logs by retention");
         }
+        if let Some(files) = &self.files {
+            let removed = files.sweep().await?;
+            if removed > 0 {
+                tracing::info!(files = removed, "removed files that no thread uses");
+            }
+        }
         if swept.threads > 0 {
             self.publish_missed();
         }
