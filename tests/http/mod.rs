@@ -3,6 +3,7 @@
 mod cors;
 mod dialects;
 mod errors;
+mod files;
 mod foreign_pages;
 mod index;
 mod limits;

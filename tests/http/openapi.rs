@@ -238,7 +238,9 @@ async fn answers_of_the_server_fit_the_document() {
     let body = send(Method::POST, "/agent/chat/stream", "/agent/chat/stream", named).await;
     assert!(body.contains("run_finished"), "{body}");
 
+    send(Method::POST, "/files", "/files", json!({ "a": "file" })).await;
     for (path, template) in [
+        ("/files", "/files"),
         ("/", "/"),
         ("/healthz", "/healthz"),
         ("/readyz", "/readyz"),

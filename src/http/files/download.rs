@@ -13,7 +13,10 @@ use futures::{StreamExt as _, stream};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{OwnFiles, disposition::content_disposition, files_of};
+use super::{
+    disposition::content_disposition,
+    own_files::{OwnFiles, files_of},
+};
 use crate::{
     base::text::is_in,
     files::Files,

@@ -4,7 +4,7 @@ use axum::{Json, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{FileJson, OwnFiles};
+use super::own_files::{FileJson, OwnFiles};
 use crate::{
     http::{
         ApiError, ApiResult, Path, Query, refuse,

@@ -8,9 +8,9 @@ use axum::{
 use bytes::Bytes;
 
 use super::{
-    FileJson, OwnFiles,
     disposition::{file_name, parameters},
     multipart::{FormFile, first_file},
+    own_files::{FileJson, OwnFiles},
 };
 use crate::{
     base::text::essence,

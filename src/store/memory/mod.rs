@@ -1,5 +1,6 @@
 //! The store in memory. Its content is lost with the process.
 
+mod file_table;
 mod stored_files;
 mod tables;
 mod whole_thread;

@@ -1,70 +1,18 @@
 //! The files of the store in memory.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    ops::Range,
-};
+use std::{collections::HashSet, ops::Range};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{MemoryStore, tables::Tables};
+use super::{MemoryStore, file_table::FileEntry};
 use crate::store::{
     Millis, StoreResult,
     files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, new_secret},
-    now,
 };
 
 /// The most bytes of all files.
 const MAX_BYTES: u64 = 1 << 30;
-
-/// Files by their numbers.
-#[derive(Debug, Default)]
-pub(super) struct FileTable {
-    files: BTreeMap<i64, FileEntry>,
-    last_number: i64,
-    secret: Option<[u8; 32]>,
-}
-
-#[derive(Debug)]
-struct FileEntry {
-    file: StoredFile,
-    bytes: Bytes,
-    /// When it was made, or its last thread was deleted; `None` if a thread uses it.
-    unused_since: Option<Millis>,
-}
-
-impl FileTable {
-    pub(super) fn bytes(&self, owner: Option<&str>) -> u64 {
-        let files = self.files.values().map(|entry| &entry.file);
-        files.filter(|file| owner.is_none_or(|owner| *file.owner == *owner)).map(|file| file.bytes).sum()
-    }
-
-    pub(super) fn delete_all(&mut self, owner: &str) {
-        self.files.retain(|_, entry| *entry.file.owner != *owner);
-    }
-
-    fn find(&mut self, owner: Option<&str>, id: &str) -> Option<&mut FileEntry> {
-        let is_owned = |entry: &FileEntry| owner.is_none_or(|owner| *entry.file.owner == *owner);
-        self.files.values_mut().find(|entry| entry.file.id == id && is_owned(entry))
-    }
-}
-
-impl Tables {
-    /// Notes that a thread was removed that used files.
-    pub(super) fn release_files(&mut self, owner: &str, ids: impl Iterator<Item = String>) {
-        for id in ids {
-            if let Some(entry) = self.files.find(Some(owner), &id) {
-                entry.unused_since = Some(now());
-            }
-        }
-    }
-
-    fn uses(&self, owner: &str, id: &str) -> u64 {
-        let uses = self.threads.values().filter(|entry| *entry.thread.key.owner == *owner && entry.files.contains(id));
-        uses.count() as u64
-    }
-}
 
 #[async_trait]
 impl FileStore for MemoryStore {
@@ -72,7 +20,7 @@ impl FileStore for MemoryStore {
         let files = &mut self.0.lock().files;
         let same = |entry: &&mut FileEntry| *entry.file.owner == *file.owner && entry.file.digest == file.digest;
         if let Some(entry) = files.files.values_mut().find(same) {
-            entry.unused_since = entry.unused_since.max(Some(file.now));
+            entry.unused_since = entry.unused_since.max(file.now);
             return Ok(PutFile::Existed(entry.file.clone()));
         }
         let exceeds = |used: u64, max: Option<u64>| max.is_some_and(|max| used + file.bytes.len() as u64 > max);
@@ -84,7 +32,7 @@ impl FileStore for MemoryStore {
         }
         files.last_number += 1;
         let stored = StoredFile::new(files.last_number, file);
-        let entry = FileEntry { file: stored.clone(), bytes: file.bytes.clone(), unused_since: Some(file.now) };
+        let entry = FileEntry { file: stored.clone(), bytes: file.bytes.clone(), unused_since: file.now };
         files.files.insert(stored.number, entry);
         Ok(PutFile::Stored(stored))
     }
@@ -126,7 +74,7 @@ impl FileStore for MemoryStore {
             threads.flat_map(|entry| entry.files.iter().map(|id| (&*entry.thread.key.owner, &**id))).collect();
         let before = tables.files.files.len();
         tables.files.files.retain(|_, entry| {
-            let is_old = entry.unused_since.zip(unused_before).is_some_and(|(since, before)| since < before);
+            let is_old = unused_before.is_some_and(|before| entry.unused_since < before);
             !is_old || used.contains(&(&*entry.file.owner, &*entry.file.id))
         });
         Ok((before - tables.files.files.len()) as u64)

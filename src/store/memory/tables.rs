@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::stored_files::FileTable;
+use super::file_table::FileTable;
 
 use crate::{
     protocol::{Interrupt, ResumeEntry, RunId},
@@ -102,8 +102,14 @@ impl Tables {
         for run in &entry.runs {
             self.threads_of_runs.remove(&run.record.number);
         }
-        self.release_files(&entry.thread.key.owner, entry.files.into_iter());
+        entry.files.iter().for_each(|id| self.files.release(&entry.thread.key.owner, id));
         true
+    }
+
+    /// Returns how many threads use a file.
+    pub(super) fn uses(&self, owner: &str, id: &str) -> u64 {
+        let uses = self.threads.values().filter(|entry| *entry.thread.key.owner == *owner && entry.files.contains(id));
+        uses.count() as u64
     }
 
     pub(super) fn run_mut(&mut self, run: i64) -> Option<&mut RunEntry> {

@@ -2,7 +2,7 @@
 
 use sqlx::{Row as _, postgres::PgRow};
 
-use super::{pool::PostgresPool, stored_files::use_files, words::INDEXING};
+use super::{file_rows::use_files, pool::PostgresPool, words::INDEXING};
 use crate::store::{
     BeginOutcome, Lease, NewRun, StoreResult, ThreadSize, ThreadVersion, columns::BeginColumns, rows, text::to_json,
 };

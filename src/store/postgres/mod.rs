@@ -9,6 +9,7 @@
 mod begin;
 mod error;
 mod events;
+mod file_rows;
 mod list;
 mod listen;
 mod notify;
@@ -149,7 +150,7 @@ impl Store for PostgresStore {
             }
         };
         if uses_files {
-            stored_files::use_files(&mut operation, lease.thread, &columns.branch.files).await?;
+            file_rows::use_files(&mut operation, lease.thread, &columns.branch.files).await?;
             operation.commit().await?;
         }
         self.notifier.notify([Topic::Thread(lease.thread), Topic::Run(lease.run)]);
@@ -226,7 +227,7 @@ impl Store for PostgresStore {
 
     async fn delete_all(&self, owner: &str) -> StoreResult<u64> {
         let deleted = remove::delete_all(&self.pool, owner).await?;
-        stored_files::delete_all(&self.pool, owner).await?;
+        file_rows::delete_all(&self.pool, owner).await?;
         Ok(deleted)
     }
 

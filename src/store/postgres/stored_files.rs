@@ -8,7 +8,8 @@ use sqlx::{Row as _, postgres::PgRow};
 
 use super::{
     PostgresStore,
-    pool::{Operation, PostgresPool},
+    file_rows::{MAX_DELETED_FILES, delete_files},
+    pool::Operation,
     reader::{self, BEGIN_SNAPSHOT, parse},
 };
 use crate::store::{
@@ -43,15 +44,11 @@ const FILES: &str = "
 const CHUNKS: &str = "
     SELECT number, digest, body FROM agui_file_chunks WHERE file = $1 AND number BETWEEN $2 AND $3 ORDER BY number";
 
-const USE: &str = include_str!("sql/use_files.sql");
 const DELETE_FILE: &str = include_str!("sql/delete_file.sql");
-const DELETE_ALL: &str = "SELECT number FROM agui_files WHERE owner = $1 LIMIT $2";
 const KEEP_USED: &str = "
     UPDATE agui_files AS f SET unused_since = NULL
     WHERE unused_since < $1 AND EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = f.number)";
 const UNUSED: &str = include_str!("sql/unused_files.sql");
-const DELETE_FILES: &str = include_str!("sql/delete_files.sql");
-const MAX_DELETED_FILES: i64 = 50;
 
 const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ('files', $1) ON CONFLICT DO NOTHING";
 const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
@@ -191,27 +188,4 @@ async fn reserve_new(operation: &mut Operation, file: &NewFile<'_>) -> StoreResu
     let row = operation.first(insert.bind(pixels(|size| size.height)).bind(new.created_at)).await?;
     let number = row.ok_or_else(|| StoreError::Failed("a file has no number".into()))?.try_get(0)?;
     Ok(PutFile::Stored(StoredFile { number, ..new }))
-}
-
-/// Notes that the messages of a thread name files of its owner.
-pub(super) async fn use_files(operation: &mut Operation, thread: i64, ids: &[String]) -> StoreResult<()> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    operation.all(sqlx::query(USE).bind(thread).bind(ids)).await.map(drop)
-}
-
-pub(super) async fn delete_all(pool: &PostgresPool, owner: &str) -> StoreResult<()> {
-    loop {
-        let found = pool.all(sqlx::query(DELETE_ALL).bind(owner).bind(MAX_DELETED_FILES)).await?;
-        let numbers = found.iter().map(|row| Ok(row.try_get(0)?)).collect::<StoreResult<Vec<i64>>>()?;
-        if numbers.is_empty() {
-            return Ok(());
-        }
-        delete_files(pool, &numbers).await?;
-    }
-}
-
-async fn delete_files(pool: &PostgresPool, numbers: &[i64]) -> StoreResult<()> {
-    pool.all(sqlx::query(DELETE_FILES).bind(numbers)).await.map(drop)
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use sqlx::Row as _;
 
 use super::{
+    file_rows::use_files,
     pool::PostgresPool,
     reader::{BEGIN_SNAPSHOT, NODES, parse},
-    stored_files::use_files,
     words::{INDEXING_LATER, index},
 };
 use crate::store::{

@@ -2,7 +2,7 @@
 
 use rusqlite::named_params;
 
-use super::{events, reader::one, search, stored_files::use_files, writer::Tx};
+use super::{events, file_rows::use_files, reader::one, search, writer::Tx};
 use crate::store::{
     FinishedRun, Lease, StoreError, StoreResult,
     columns::{BranchColumns, FinishColumns, MessageColumns},

@@ -11,6 +11,7 @@ mod begin;
 mod connection;
 mod error;
 mod events;
+mod file_rows;
 mod files;
 mod finish;
 mod open;

@@ -7,19 +7,16 @@
 //! No deleted text remains in the files: pages are overwritten (`secure_delete`), and the write-ahead log is emptied
 //! ([`truncate`]), at the latest by the next sweep. A sweep returns free pages to the file system.
 
-use std::{
-    collections::HashMap,
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
 
 use rusqlite::Connection;
 
 use super::{
-    SqliteStore,
+    SqliteStore, file_rows,
     reader::{all, one},
-    search, stored_files,
+    search,
     truncate::{self, ConcurrentReads},
-    writer::{JobKind, Tx},
+    writer::{JobKind, Tx, for_one_step},
 };
 use crate::store::{
     Millis, Retention, StoreResult, SweepResult,
@@ -28,8 +25,6 @@ use crate::store::{
     rows,
 };
 
-/// The time that one step of a purge occupies the writer.
-const PURGE_STEP: Duration = Duration::from_millis(4);
 const MAX_UNLINKED: u64 = 200;
 const MAX_PURGED_ROWS: i64 = 20;
 const MAX_DELETED_LOGS: usize = 20;
@@ -46,6 +41,10 @@ const UNLINK_IDLE: &str = "
 const UNLINK_OLD: &str = "
     UPDATE agui_threads SET former_owner = owner, owner = '', id = number, run = -number WHERE number IN (
         SELECT number FROM agui_threads WHERE owner <> '' AND holder IS NULL AND updated_at < ?1 LIMIT ?2)";
+
+const UNLINK_FILES: &str = "
+    UPDATE agui_files SET owner = '', id = number, digest = '', name = NULL, stored = 0, unused_since = NULL
+    WHERE number IN (SELECT number FROM agui_files WHERE owner = ?1 AND owner <> '' LIMIT ?2)";
 
 const OWNERS: &str =
     "SELECT owner, COUNT(*) FROM agui_threads WHERE owner <> '' AND typeof(owner) = 'text' GROUP BY owner";
@@ -93,7 +92,7 @@ impl SqliteStore {
 
     pub(super) async fn delete_threads_of(&self, owner: &str) -> StoreResult<u64> {
         let deleted = self.unlink(UNLINK_ALL, owner.to_owned(), u64::MAX).await?;
-        self.unlink_files_of(owner).await?;
+        self.unlink(UNLINK_FILES, owner.to_owned(), u64::MAX).await?;
         let removed = async {
             self.purge().await?;
             self.truncate_log(ConcurrentReads::GoOn).await
@@ -173,7 +172,7 @@ impl SqliteStore {
 
     async fn purge(&self) -> StoreResult<()> {
         drop(self.keep_up(JobKind::Purging, SERVER, |tx| purge_step(tx, None)).await?);
-        drop(self.keep_up(JobKind::Purging, SERVER, stored_files::purge_step).await?);
+        drop(self.keep_up(JobKind::Purging, SERVER, file_rows::purge_step).await?);
         self.keep_up(JobKind::Purging, SERVER, vacuum_step).await.map(drop)
     }
 }
@@ -194,7 +193,7 @@ fn purge_step(tx: &Tx<'_>, only: Option<i64>) -> StoreResult<bool> {
         };
         let Some(thread) = found else { return Ok(false) };
         // The index is updated with the words of the messages, so they are deleted later.
-        if search::remove_one(tx, thread)? || stored_files::release_some(tx, thread)? {
+        if search::remove_one(tx, thread)? || file_rows::release_some(tx, thread)? {
             return Ok(true);
         }
         for sql in PURGE {
@@ -204,17 +203,6 @@ fn purge_step(tx: &Tx<'_>, only: Option<i64>) -> StoreResult<bool> {
         }
         Ok(true)
     })
-}
-
-/// Repeats a part of a purge for the time of [`PURGE_STEP`], until it returns that nothing is left. Returns whether there may be more.
-pub(super) fn for_one_step(purge_some: impl Fn() -> StoreResult<bool>) -> StoreResult<bool> {
-    let begin = Instant::now();
-    while begin.elapsed() < PURGE_STEP {
-        if !purge_some()? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// Returns up to 200 free pages to the file system. Returns whether there may be more. A file that SQLite has created without

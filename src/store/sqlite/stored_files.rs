@@ -11,6 +11,7 @@ use rusqlite::{Connection, named_params};
 
 use super::{
     SqliteStore,
+    file_rows::purge_step,
     reader::{all, one},
     remove::left_to_sweep,
     truncate::{self, ConcurrentReads},
@@ -49,29 +50,13 @@ const EXISTS: &str = "SELECT 1 FROM agui_files WHERE number = ? AND owner <> ''"
 const CHUNKS: &str = "
     SELECT number, digest, body FROM agui_file_chunks WHERE file = ?1 AND number BETWEEN ?2 AND ?3 ORDER BY number";
 
-const USE: &str = include_str!("sql/use_file.sql");
-const MARK_USED: &str = "
-    UPDATE agui_files SET unused_since = NULL WHERE id = :id AND unused_since IS NOT NULL
-        AND number IN (SELECT file FROM agui_file_uses WHERE thread = :thread)";
 /// Those of unlinked threads do not count.
 const USES: &str = "
     SELECT COUNT(*) FROM agui_file_uses AS u JOIN agui_threads AS t ON t.number = u.thread
     WHERE u.file = ? AND t.owner <> ''";
-/// Both statements name the same rows.
-const RELEASE: [&str; 2] = [
-    "UPDATE agui_files SET unused_since = CAST(unixepoch('subsec') * 1000 AS INTEGER) WHERE number IN
-        (SELECT file FROM agui_file_uses WHERE thread = ?1 ORDER BY file LIMIT ?2)",
-    "DELETE FROM agui_file_uses WHERE thread = ?1 AND file IN
-        (SELECT file FROM agui_file_uses WHERE thread = ?1 ORDER BY file LIMIT ?2)",
-];
-const MAX_RELEASED: i64 = 20;
-
 const UNLINK: &str = "
     UPDATE agui_files SET owner = '', id = number, digest = '', name = NULL, stored = 0, unused_since = NULL
     WHERE number = ? AND owner <> ''";
-const UNLINK_ALL: &str = "
-    UPDATE agui_files SET owner = '', id = number, digest = '', name = NULL, stored = 0, unused_since = NULL
-    WHERE number IN (SELECT number FROM agui_files WHERE owner = ?1 AND owner <> '' LIMIT ?2)";
 const UNLINK_UNUSED: &str = "
     UPDATE agui_files SET owner = '', id = number, digest = '', name = NULL, stored = 0, unused_since = NULL
     WHERE number IN (SELECT f.number FROM agui_files AS f WHERE f.unused_since < ?1 AND f.stored = 1
@@ -83,18 +68,6 @@ const UNLINK_INTERRUPTED: &str = "
 const KEEP_USED: &str = "
     UPDATE agui_files SET unused_since = NULL
     WHERE unused_since < ?1 AND EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = agui_files.number)";
-
-const FIND_UNLINKED: &str = "SELECT number FROM agui_files WHERE owner = '' LIMIT 1";
-/// Each statement deletes some rows of a file, the last one the file itself.
-const PURGE: [&str; 3] = [
-    "DELETE FROM agui_file_chunks WHERE file = ?1 AND number IN
-        (SELECT number FROM agui_file_chunks WHERE file = ?1 LIMIT ?2)",
-    "DELETE FROM agui_file_uses WHERE file = ?1 AND thread IN
-        (SELECT thread FROM agui_file_uses WHERE file = ?1 LIMIT ?2)",
-    "DELETE FROM agui_files WHERE number = ?1 AND ?2 > 0",
-];
-/// Four chunks are one megabyte.
-const MAX_PURGED_ROWS: i64 = 4;
 
 const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ('files', ?) ON CONFLICT DO NOTHING";
 const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
@@ -221,10 +194,6 @@ impl SqliteStore {
         self.writer.write(show).await
     }
 
-    pub(super) async fn unlink_files_of(&self, owner: &str) -> StoreResult<()> {
-        self.unlink(UNLINK_ALL, owner.to_owned(), u64::MAX).await.map(drop)
-    }
-
     async fn purge_files(&self, owner: &str) {
         let purged = async {
             drop(self.keep_up(JobKind::Purging, owner, purge_step).await?);
@@ -257,35 +226,6 @@ fn reserve(tx: &Tx<'_>, new: &StoredFile, max: Option<u64>, is_full: bool) -> St
         },
     )?;
     Ok(PutFile::Stored(StoredFile { number: tx.conn.last_insert_rowid(), ..new.clone() }))
-}
-
-/// Notes that the messages of a thread name files of its owner.
-pub(super) fn use_files(tx: &Tx<'_>, thread: i64, ids: &[String]) -> StoreResult<()> {
-    for id in ids {
-        tx.execute(USE, named_params! { ":thread": thread, ":id": id })?;
-        tx.execute(MARK_USED, named_params! { ":thread": thread, ":id": id })?;
-    }
-    Ok(())
-}
-
-/// Notes that a thread which is being purged no longer uses some files. Returns whether it may use more.
-pub(super) fn release_some(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
-    let [update, delete] = RELEASE;
-    tx.execute(update, (thread, MAX_RELEASED))?;
-    Ok(tx.execute(delete, (thread, MAX_RELEASED))? as i64 == MAX_RELEASED)
-}
-
-/// Deletes rows of unlinked files for the time of a step. Returns whether there may be more.
-pub(super) fn purge_step(tx: &Tx<'_>) -> StoreResult<bool> {
-    super::remove::for_one_step(|| {
-        let Some(file) = one(tx.conn, FIND_UNLINKED, [], |row| Ok(row.get::<_, i64>(0)?))? else { return Ok(false) };
-        for sql in PURGE {
-            if tx.execute(sql, [file, MAX_PURGED_ROWS])? as i64 == MAX_PURGED_ROWS {
-                break;
-            }
-        }
-        Ok(true)
-    })
 }
 
 #[cfg(test)]

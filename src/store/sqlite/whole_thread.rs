@@ -4,9 +4,9 @@ use rusqlite::{Connection, Row, named_params};
 
 use super::{
     begin::{INSERT_RUN, INSERT_THREAD},
+    file_rows::use_files,
     finish::{INSERT_MESSAGE, state_number, write_state},
     reader::{NODES, all, one},
-    stored_files::use_files,
     writer::Tx,
 };
 use crate::store::{

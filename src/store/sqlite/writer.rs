@@ -10,6 +10,7 @@ use std::{
         mpsc::{Receiver, Sender, channel},
     },
     thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -24,6 +25,8 @@ use super::{
 use crate::store::{StoreError, StoreResult};
 
 const MAX_GROUP: usize = 128;
+/// The time that one step of a purge occupies the writer.
+const PURGE_STEP: Duration = Duration::from_millis(4);
 
 /// Sends operations to the writing thread. Dropping it waits until all of them are done.
 #[derive(Debug)]
@@ -143,6 +146,17 @@ impl JobKind {
     fn may_use_reserve(self) -> bool {
         matches!(self, Self::Ending | Self::Purging)
     }
+}
+
+/// Repeats a part of a purge for the time of [`PURGE_STEP`], until it returns that nothing is left. Returns whether there may be more.
+pub(super) fn for_one_step(purge_some: impl Fn() -> StoreResult<bool>) -> StoreResult<bool> {
+    let begin = Instant::now();
+    while begin.elapsed() < PURGE_STEP {
+        if !purge_some()? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 type WriteWork = Box<dyn FnMut(&mut Tx<'_>) -> StoreResult<()> + Send>;

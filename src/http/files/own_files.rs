@@ -1,0 +1,98 @@
+//! The files of a caller, and their JSON.
+
+use std::sync::Arc;
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    auth::owner_of,
+    files::{Files, UrlSigner},
+    http::{
+        ApiError, ApiResult, App,
+        accept::middleware,
+        threads::pages::{TimeText, time},
+    },
+    protocol::{ContentPart, PartSource},
+    run::ThreadRuns,
+    store::{files::StoredFile, now},
+};
+
+/// The files of an authenticated caller.
+pub(super) struct OwnFiles {
+    pub(super) files: Files,
+    pub(super) threads: Arc<ThreadRuns>,
+    pub(super) owner: Arc<str>,
+    pub(super) urls: FileUrls,
+}
+
+impl FromRequestParts<App> for OwnFiles {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = middleware::authenticate_caller(app, head).await?;
+        let (threads, files) = files_of(app)?;
+        let urls = FileUrls { signer: files.signer().await? };
+        Ok(Self { files, threads, owner: owner_of(caller.principal().as_ref()), urls })
+    }
+}
+
+/// Returns the files of the server, with its threads.
+pub(super) fn files_of(app: &App) -> ApiResult<(Arc<ThreadRuns>, Files)> {
+    let threads = app.runs().thread_runs().ok_or(ApiError::NoStoredThreads)?;
+    let files = threads.files.clone().ok_or(ApiError::NoFiles)?;
+    Ok((threads.clone(), files))
+}
+
+pub(super) struct FileUrls {
+    signer: UrlSigner,
+}
+
+impl FileUrls {
+    fn url(&self, owner: &str, id: &str) -> String {
+        self.signer.path(owner, id, now())
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = File)]
+pub(super) struct FileJson {
+    id: String,
+    /// As its bytes show.
+    mime_type: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    bytes: u64,
+    /// Of an image, in pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    width: Option<u32>,
+    /// Of an image, in pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    height: Option<u32>,
+    created_at: TimeText,
+    /// Opens the file without a credential until a time.
+    url: String,
+    /// The part to put into the content of a message.
+    part: ContentPart,
+}
+
+impl FileJson {
+    pub(super) fn new(file: StoredFile, urls: &FileUrls) -> Self {
+        let url = urls.url(&file.owner, &file.id);
+        let source = PartSource::Url { value: url.clone(), mime_type: Some(file.media_type.clone()) };
+        let metadata = file.name.as_ref().map(|name| serde_json::json!({ "filename": name }));
+        Self {
+            part: ContentPart::media(&file.media_type, source, metadata),
+            id: file.id,
+            mime_type: file.media_type,
+            name: file.name,
+            bytes: file.bytes,
+            width: file.size.map(|size| size.width),
+            height: file.size.map(|size| size.height),
+            created_at: time(file.created_at),
+            url,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The rows of files in the transactions of others: which threads use them, and the deletion of an owner's.
+
+use sqlx::Row as _;
+
+use super::pool::{Operation, PostgresPool};
+use crate::store::StoreResult;
+
+const USE: &str = include_str!("sql/use_files.sql");
+const DELETE_ALL: &str = "SELECT number FROM agui_files WHERE owner = $1 LIMIT $2";
+const DELETE_FILES: &str = include_str!("sql/delete_files.sql");
+pub(super) const MAX_DELETED_FILES: i64 = 50;
+
+/// Notes that the messages of a thread name files of its owner.
+pub(super) async fn use_files(operation: &mut Operation, thread: i64, ids: &[String]) -> StoreResult<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    operation.all(sqlx::query(USE).bind(thread).bind(ids)).await.map(drop)
+}
+
+pub(super) async fn delete_all(pool: &PostgresPool, owner: &str) -> StoreResult<()> {
+    loop {
+        let found = pool.all(sqlx::query(DELETE_ALL).bind(owner).bind(MAX_DELETED_FILES)).await?;
+        let numbers = found.iter().map(|row| Ok(row.try_get(0)?)).collect::<StoreResult<Vec<i64>>>()?;
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        delete_files(pool, &numbers).await?;
+    }
+}
+
+pub(super) async fn delete_files(pool: &PostgresPool, numbers: &[i64]) -> StoreResult<()> {
+    pool.all(sqlx::query(DELETE_FILES).bind(numbers)).await.map(drop)
+}
