@@ -8,15 +8,15 @@ use utoipa::ToSchema;
 
 use crate::{
     auth::owner_of,
-    files::{Files, UrlSigner},
+    files::{FileUrls, Files},
     http::{
-        ApiError, ApiResult, App,
+        ApiError, ApiResult, App, ClientFiles,
         accept::middleware,
         threads::pages::{TimeText, time},
     },
     protocol::{ContentPart, PartSource},
     run::ThreadRuns,
-    store::{files::StoredFile, now},
+    store::files::StoredFile,
 };
 
 /// The files of an authenticated caller.
@@ -33,7 +33,7 @@ impl FromRequestParts<App> for OwnFiles {
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = middleware::authenticate_caller(app, head).await?;
         let (threads, files) = files_of(app)?;
-        let urls = FileUrls { signer: files.signer().await? };
+        let urls = ClientFiles::of(app, &caller).await?.ok_or(ApiError::NoFiles)?.urls();
         Ok(Self { files, threads, owner: owner_of(caller.principal().as_ref()), urls })
     }
 }
@@ -43,16 +43,6 @@ pub(super) fn files_of(app: &App) -> ApiResult<(Arc<ThreadRuns>, Files)> {
     let threads = app.runs().thread_runs().ok_or(ApiError::NoStoredThreads)?;
     let files = threads.files.clone().ok_or(ApiError::NoFiles)?;
     Ok((threads.clone(), files))
-}
-
-pub(super) struct FileUrls {
-    signer: UrlSigner,
-}
-
-impl FileUrls {
-    fn url(&self, owner: &str, id: &str) -> String {
-        self.signer.path(owner, id, now())
-    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -80,7 +70,7 @@ pub(super) struct FileJson {
 
 impl FileJson {
     pub(super) fn new(file: StoredFile, urls: &FileUrls) -> Self {
-        let url = urls.url(&file.owner, &file.id);
+        let url = urls.url(&file.id);
         let source = PartSource::Url { value: url.clone(), mime_type: Some(file.media_type.clone()) };
         let metadata = file.name.as_ref().map(|name| serde_json::json!({ "filename": name }));
         Self {
