@@ -12,6 +12,7 @@ use super::{
     AuthError, Authenticator, KeyError, Principal,
     authenticator::{Authenticate, bearer_token},
 };
+use crate::base::text::hex;
 
 const SOURCE: &str = "key";
 
@@ -59,7 +60,7 @@ impl ApiKey {
         let key = self.signing_key?;
         let inner = Sha256::new().chain_update(key).chain_update(text).finalize();
         let outer = Sha256::new().chain_update(key).chain_update(inner).finalize();
-        Some(outer.iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(hex(&outer))
     }
 
     fn new(name: &str, digest: [u8; 32]) -> Self {

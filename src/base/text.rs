@@ -15,6 +15,11 @@ pub(crate) fn essence(mime_type: &str) -> String {
     mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+/// Returns bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Returns whether a word is one of a list, which has spaces between its words.
 pub(crate) fn is_in(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|of_list| of_list == word)

@@ -6,9 +6,11 @@ use axum::{
 };
 use sha2::{Digest as _, Sha256};
 
+use crate::base::text::hex;
+
 /// Returns the entity tag of a content. It is a weak one, because it stands for all encodings of the content.
 pub(crate) fn etag_of(content: &[u8]) -> HeaderValue {
-    let hash: String = Sha256::digest(content).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex(&Sha256::digest(content)[..12]);
     HeaderValue::try_from(format!("W/\"{hash}\"")).unwrap_or_else(|_| HeaderValue::from_static("W/\"\""))
 }
 

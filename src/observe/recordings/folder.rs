@@ -12,7 +12,10 @@ use std::{
 use sha2::{Digest as _, Sha256};
 
 use super::options::RecordOptions;
-use crate::base::private_file::{create_private_folder, private_file_options};
+use crate::base::{
+    private_file::{create_private_folder, private_file_options},
+    text::hex,
+};
 
 /// The characters of an identifier that are a part of a name.
 const MAX_ID_CHARS: usize = 32;
@@ -41,8 +44,7 @@ pub(crate) fn name_of_stored_run(started_at: i64, thread: &str, run: &str, numbe
 fn name_with_digest(started_at: i64, thread: &str, run: &str, number: u64, digested: impl fmt::Display) -> String {
     let time = jiff::Timestamp::from_millisecond(started_at).unwrap_or_default();
     let time = format!("{time:.3}").replace(['-', ':'], "");
-    let digest = Sha256::digest(format!("{thread}\n{run}\n{digested}"));
-    let digest: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex(&Sha256::digest(format!("{thread}\n{run}\n{digested}"))[..6]);
     format!("{time}-{number:06}-{}-{}-{digest}", plain(thread), plain(run))
 }
 

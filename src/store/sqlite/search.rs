@@ -19,6 +19,7 @@ use super::{
     writer::Tx,
 };
 use crate::{
+    base::text::hex,
     protocol::Message,
     store::{
         StoreError, StoreResult, Thread, ThreadPage, rows,
@@ -220,7 +221,7 @@ fn of_owner(owner: &str, words: &str) -> String {
 /// Returns the beginning of each word of an owner. It has few characters, because each word has them. The searches of owners
 /// with the same ones select by owner as well.
 fn owner_word(owner: &str) -> String {
-    Sha256::digest(owner).iter().take(3).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(owner)[..3])
 }
 
 #[cfg(test)]

@@ -18,7 +18,10 @@ use subtle::ConstantTimeEq as _;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::auth::{ApiKey, Principal};
+use crate::{
+    auth::{ApiKey, Principal},
+    base::text::hex,
+};
 
 /// The time for which a token opens connections.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
@@ -100,7 +103,7 @@ impl JoinTokens {
 }
 
 fn key_of(principal: &Principal) -> String {
-    Sha256::digest(principal.id()).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(principal.id())[..16])
 }
 
 /// Returns the token that is valid until the end of a step.

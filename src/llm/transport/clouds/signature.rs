@@ -1,7 +1,5 @@
 //! Signatures of AWS, version 4 (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>).
 
-use std::fmt::Write as _;
-
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -10,6 +8,7 @@ use ring::{digest, hmac};
 use secrecy::ExposeSecret;
 
 use super::aws_keys::AwsKeys;
+use crate::base::text::hex;
 
 /// The name of Bedrock in signatures.
 const SERVICE: &str = "bedrock";
@@ -69,13 +68,6 @@ pub(in crate::llm) fn signed_headers(
         Ok::<_, &str>((name, value))
     });
     headers.collect::<Result<_, _>>().map_err(str::to_owned)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use super::{super::WorkspaceOwner, removal::remove_folder};
-use crate::base::private_file::create_private_folder;
+use crate::base::{private_file::create_private_folder, text::hex};
 
 /// The first of 2^24 user ids that commands run as if this server is root. No system uses them: systemd's
 /// `UIDS-GIDS.md` lists the range as unused.
@@ -208,7 +208,7 @@ fn folder_name(owner: &WorkspaceOwner) -> String {
     hash.update([u8::from(owner.principal.is_some())]);
     hash.update(principal);
     hash.update(owner.thread.as_str());
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }
 
 /// Returns the user id of a workspace. It depends on the whole path, because the kernel limits processes by user and
