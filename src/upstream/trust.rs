@@ -1,18 +1,23 @@
-//! The rule for URLs that keys come from, or secrets go to.
+//! The rules for URLs in a configuration: those of other servers, and those that keys come from or secrets go to.
 
 use std::net::IpAddr;
 
 use reqwest::Url;
 
-/// Returns whether others can neither read nor change what is exchanged with a URL: it is `https`, or `http` on this machine. A
-/// URL with credentials is refused, because logs and errors would show them.
+/// Reads the URL of a server. A URL with credentials is refused, because logs and errors would show them.
+pub(crate) fn server_url(url: &str) -> Option<Url> {
+    let url = Url::parse(url).ok()?;
+    let is_bare = url.username().is_empty() && url.password().is_none();
+    (matches!(url.scheme(), "http" | "https") && url.has_host() && is_bare).then_some(url)
+}
+
+/// Returns whether others can neither read nor change what is exchanged with a URL: it is `https`, or `http` on this machine.
 pub(crate) fn is_trusted_url(url: &str) -> bool {
-    let Ok(url) = Url::parse(url) else { return false };
+    let Some(url) = server_url(url) else { return false };
     let host = url.host_str().unwrap_or_default();
     let is_loopback =
         host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
-    let is_bare = url.username().is_empty() && url.password().is_none();
-    is_bare && (url.scheme() == "https" || url.scheme() == "http" && is_loopback)
+    url.scheme() == "https" || is_loopback
 }
 
 #[cfg(test)]

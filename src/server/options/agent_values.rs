@@ -9,6 +9,7 @@ use crate::{
     agent::builtin::ReplayOptions,
     base::InvalidOption,
     llm::{ContextPolicy, ModelOptions},
+    upstream::trust::server_url,
 };
 
 /// The fewest tokens of a context window. No instructions fit into less.
@@ -67,7 +68,7 @@ fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> 
         ("credentials", credentials.is_some()),
     ];
     match base_url {
-        Some(url) if !is_http_url(url) => {
+        Some(url) if server_url(url).is_none() => {
             let problem = "expected a URL such as \"https://api.example.com/v1\"; keys go into `api_key_env`";
             return Err(InvalidOption::new("base_url", problem));
         }
@@ -137,14 +138,4 @@ fn one_of((one, has_one): (&str, bool), (other, has_other): (&str, bool)) -> Res
         return Err(InvalidOption::new(other, format!("`{one}` is set, too: remove one of them")));
     }
     Ok(())
-}
-
-/// Credentials in URLs are refused: they belong into environment variables.
-fn is_http_url(url: &str) -> bool {
-    reqwest::Url::parse(url).is_ok_and(|url| {
-        matches!(url.scheme(), "http" | "https")
-            && url.has_host()
-            && url.password().is_none()
-            && url.username().is_empty()
-    })
 }

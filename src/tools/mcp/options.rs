@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use reqwest::{
-    Url,
-    header::{AUTHORIZATION, HeaderMap, HeaderName},
-};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use serde::Deserialize;
 use smart_default::SmartDefault;
 
@@ -17,7 +14,7 @@ use crate::tools::{
     caller_headers::CallerHeaders,
     options::{HeaderSource, InvalidOption, check_not_zero, header_map},
 };
-use crate::upstream::secret_names::secret_variable;
+use crate::upstream::{secret_names::secret_variable, trust::server_url};
 
 const PROTOCOL_HEADERS: [&str; 4] = ["accept", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
 /// Headers that describe the connection or the body.
@@ -122,7 +119,7 @@ impl McpServerOptions {
             (None, Some(_)) if !self.env_from.is_empty() => {
                 return invalid("env_from", "only a `command` has an environment");
             }
-            (None, Some(url)) if !is_http_url(url) => {
+            (None, Some(url)) if server_url(url).is_none() => {
                 return invalid("url", "expected a URL such as \"https://mcp.example.com/mcp\", without credentials");
             }
             _ => {}
@@ -175,12 +172,6 @@ impl McpServerOptions {
         let program = command.next().unwrap_or_default();
         Ok(McpTransport::Command { program, arguments: command.collect(), environment })
     }
-}
-
-fn is_http_url(url: &str) -> bool {
-    Url::parse(url).is_ok_and(|url| {
-        matches!(url.scheme(), "http" | "https") && url.username().is_empty() && url.password().is_none()
-    })
 }
 
 #[cfg(test)]

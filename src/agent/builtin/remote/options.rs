@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::{
     base::{InvalidOption, units},
-    upstream::{self, secret_names::secret_variable},
+    upstream::{self, secret_names::secret_variable, trust::server_url},
 };
 
 /// Headers that describe one connection or one body. They are neither set nor passed on.
@@ -136,14 +136,8 @@ impl RemoteOptions {
     }
 
     pub(super) fn parsed_url(&self) -> Result<Url, InvalidOption> {
-        let url = Url::parse(&self.url).ok().filter(|url| {
-            matches!(url.scheme(), "http" | "https")
-                && url.has_host()
-                && url.username().is_empty()
-                && url.password().is_none()
-        });
         let problem = "expected a URL such as \"https://agents.example.com/run\", without credentials; keys go into `headers_env`";
-        url.ok_or_else(|| InvalidOption::new("url", problem))
+        server_url(&self.url).ok_or_else(|| InvalidOption::new("url", problem))
     }
 
     pub(super) fn resolved_headers(&self) -> Result<Vec<(String, SecretString)>, InvalidOption> {
