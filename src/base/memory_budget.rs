@@ -19,6 +19,7 @@ const MEMORY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct MemoryBudget {
     small: Arc<Permits>,
     large: Arc<Permits>,
+    pub(crate) largest: usize,
 }
 
 impl MemoryBudget {
@@ -27,7 +28,7 @@ impl MemoryBudget {
     pub(crate) fn new(bytes: usize, largest: usize, has_shares: bool) -> Self {
         let pool = |bytes: usize| Permits::new(bytes, has_shares.then_some(bytes / 2));
         let small = pool((bytes / 4).max(2 * SMALL_BYTES));
-        Self { small, large: pool((bytes - bytes / 4).max(largest.saturating_mul(2))) }
+        Self { small, large: pool((bytes - bytes / 4).max(largest.saturating_mul(2))), largest }
     }
 
     /// Returns the bytes that are taken.
@@ -40,8 +41,9 @@ impl MemoryBudget {
         self.small.take_within(MEMORY_TIMEOUT, owner, bytes).await
     }
 
-    /// Waits for a permit for something of a known size.
-    pub(crate) async fn whole(&self, owner: &Arc<str>, bytes: usize) -> Result<Permit, Elapsed> {
+    /// Waits for a permit for something of a known size. What is larger than the largest size takes that much.
+    pub(crate) async fn whole(&self, owner: &Arc<str>, bytes: u64) -> Result<Permit, Elapsed> {
+        let bytes = usize::try_from(bytes).map_or(self.largest, |bytes| bytes.min(self.largest));
         let pool = if bytes <= SMALL_BYTES { &self.small } else { &self.large };
         pool.take_within(MEMORY_TIMEOUT, owner, bytes).await
     }

@@ -11,45 +11,10 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::{ApiError, ApiResult};
-use crate::{
-    auth::{Principal, owner_of},
-    base::{memory_budget::MemoryBudget, permits::Permit},
-    protocol::ThreadId,
-    threads::{ThreadError, Threads},
-};
-
-pub(crate) struct ResponseBudget {
-    budget: MemoryBudget,
-    /// A thread can have a little more, and its response then takes this much.
-    max_bytes: usize,
-}
-
-impl ResponseBudget {
-    pub(crate) fn new(bytes: usize, max_thread_bytes: u64, has_shares: bool) -> Self {
-        let max_bytes = usize::try_from(max_thread_bytes).unwrap_or(usize::MAX);
-        Self { budget: MemoryBudget::new(bytes, max_bytes, has_shares), max_bytes }
-    }
-
-    /// Waits for the permit of a response with all messages of a thread. An unknown thread needs none.
-    pub(crate) async fn permit(
-        &self,
-        threads: &Threads,
-        owner: Option<&Principal>,
-        id: &ThreadId,
-    ) -> ApiResult<ResponsePermit> {
-        let thread = match threads.thread(owner, id).await {
-            Ok(thread) => thread,
-            Err(ThreadError::NoThread) => return Ok(ResponsePermit::NONE),
-            Err(error) => return Err(error.into()),
-        };
-        let bytes = usize::try_from(thread.bytes).unwrap_or(usize::MAX).min(self.max_bytes);
-        let permit = self.budget.whole(&owner_of(owner), bytes).await;
-        Ok(ResponsePermit(vec![permit.map_err(|_| ApiError::TooManyResponseBytes)?]))
-    }
-}
+use crate::base::permits::Permit;
 
 /// The permit of one response.
-pub(crate) struct ResponsePermit(Vec<Permit>);
+pub(crate) struct ResponsePermit(pub(super) Vec<Permit>);
 
 struct CountedBytes {
     bytes: Vec<u8>,

@@ -10,7 +10,7 @@ use super::{
     allow::is_allowed,
     openapi::served::{LazyDocument, ServedDocument},
     options::HttpOptions,
-    response_budget::{ResponseBudget, ResponsePermit},
+    response_budget::ResponsePermit,
     route_list::RouteList,
     store_probe::StoreProbe,
 };
@@ -22,7 +22,7 @@ use crate::{
     },
     protocol::ThreadId,
     run::{AgentEntry, Runs},
-    threads::Threads,
+    threads::{ThreadError, Threads},
 };
 
 /// The credential that a server expects of its callers.
@@ -57,7 +57,7 @@ struct AppInner {
     routes: RouteList,
     dependencies: Dependencies,
     body_budget: MemoryBudget,
-    response_budget: ResponseBudget,
+    response_budget: MemoryBudget,
     streams: Arc<Permits>,
     store_probe: StoreProbe,
     document: LazyDocument,
@@ -74,12 +74,14 @@ impl App {
     ) -> Self {
         let has_shares = !auth.has_one_principal();
         let max_thread_bytes = runs.thread_runs().map_or(0, |threads| threads.options.max_bytes);
+        let max_thread_bytes = usize::try_from(max_thread_bytes).unwrap_or(usize::MAX);
         let max_file_bytes = runs.thread_runs().map_or(0, |threads| threads.options.files.max_file_bytes);
         let max_body_bytes = options.max_body_bytes.max(usize::try_from(max_file_bytes).unwrap_or(usize::MAX));
         Self(Arc::new(AppInner {
             threads: Threads::of(&runs),
             body_budget: MemoryBudget::new(options.max_body_bytes_in_flight, max_body_bytes, has_shares),
-            response_budget: ResponseBudget::new(options.max_response_bytes_in_flight, max_thread_bytes, has_shares),
+            // A thread can have a little more than its largest size.
+            response_budget: MemoryBudget::new(options.max_response_bytes_in_flight, max_thread_bytes, has_shares),
             streams: runs.shared_permits(options.max_streams),
             store_probe: StoreProbe::default(),
             runs,
@@ -129,16 +131,20 @@ impl App {
         &self.0.body_budget
     }
 
-    /// Waits for the permit of a response with messages of a thread.
+    /// Waits for the permit of a response with messages of a thread. An unknown thread needs none.
     pub(crate) async fn response_permit(
         &self,
         owner: Option<&Principal>,
         thread: &ThreadId,
     ) -> ApiResult<ResponsePermit> {
-        match self.threads() {
-            Some(threads) => self.0.response_budget.permit(threads, owner, thread).await,
-            None => Ok(ResponsePermit::NONE),
-        }
+        let Some(threads) = self.threads() else { return Ok(ResponsePermit::NONE) };
+        let thread = match threads.thread(owner, thread).await {
+            Ok(thread) => thread,
+            Err(ThreadError::NoThread) => return Ok(ResponsePermit::NONE),
+            Err(error) => return Err(error.into()),
+        };
+        let permit = self.0.response_budget.whole(&owner_of(owner), thread.bytes).await;
+        Ok(ResponsePermit(vec![permit.map_err(|_| ApiError::TooManyResponseBytes)?]))
     }
 
     /// Takes a permit for a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is

@@ -23,11 +23,9 @@ const VALUE_BYTES: usize = 130;
 /// What a value in an open member takes, with the copies of a state: 20 runs with 240,000 times `{"a":1}` took 4.7 GB.
 const OPEN_VALUE_BYTES: usize = 490;
 
-pub(crate) struct RunMemoryBudget {
-    budget: MemoryBudget,
-    /// The most that one request takes, and the most that a run takes with its thread, so that it fits into a share.
-    largest: usize,
-}
+/// The largest size is the most that one request takes, and the most that a run takes with its thread, so that it fits into a
+/// share.
+pub(crate) struct RunMemoryBudget(MemoryBudget);
 
 /// The memory of one run. Clones share it.
 #[derive(Clone)]
@@ -62,12 +60,12 @@ impl RunMemoryBudget {
     pub(crate) fn new(bytes: usize, max_body_bytes: usize, has_shares: bool) -> Self {
         let values = MAX_VALUES.min(max_body_bytes);
         let largest = RequestSize { body_bytes: max_body_bytes, values }.decoded(MAX_OPEN_VALUES);
-        Self { budget: MemoryBudget::new(bytes, largest, has_shares), largest }
+        Self(MemoryBudget::new(bytes, largest, has_shares))
     }
 
     /// Returns the bytes that are taken.
     pub(crate) fn used_bytes(&self) -> usize {
-        self.budget.used_bytes()
+        self.0.used_bytes()
     }
 
     /// Waits for the memory of a request. Which of its values are open is not known yet.
@@ -80,7 +78,7 @@ impl RunMemoryBudget {
         request: RequestSize,
     ) -> Result<RunMemory, StartError> {
         let owner = owner_of(principal);
-        let of_request = Mutex::new(self.take(&owner, request.decoded(MAX_OPEN_VALUES)).await?);
+        let of_request = Mutex::new(self.take(&owner, request.decoded(MAX_OPEN_VALUES) as u64).await?);
         Ok(RunMemory(Arc::new(Shared {
             budget: self.clone(),
             owner,
@@ -96,12 +94,11 @@ impl RunMemoryBudget {
     /// # Errors
     /// [`StartError::TooManyRunBytes`].
     pub(crate) async fn copy(&self, principal: Option<&Principal>, bytes: u64) -> Result<Permit, StartError> {
-        self.take(&owner_of(principal), as_usize(bytes.saturating_mul(3))).await
+        self.take(&owner_of(principal), bytes.saturating_mul(3)).await
     }
 
-    async fn take(&self, owner: &Arc<str>, bytes: usize) -> Result<Permit, StartError> {
-        let permit = self.budget.whole(owner, bytes.min(self.largest)).await;
-        permit.map_err(|_| StartError::TooManyRunBytes)
+    async fn take(&self, owner: &Arc<str>, bytes: u64) -> Result<Permit, StartError> {
+        self.0.whole(owner, bytes).await.map_err(|_| StartError::TooManyRunBytes)
     }
 }
 
@@ -117,8 +114,8 @@ impl RunMemory {
     /// [`StartError::TooManyRunBytes`].
     pub(crate) async fn thread(&self, bytes: u64) -> Result<(), StartError> {
         *self.0.of_thread.lock() = None;
-        let most = self.0.budget.largest.saturating_sub(self.0.of_request.lock().amount());
-        let permit = self.0.budget.take(&self.0.owner, as_usize(bytes).min(most)).await?;
+        let most = self.0.budget.0.largest.saturating_sub(self.0.of_request.lock().amount());
+        let permit = self.0.budget.take(&self.0.owner, bytes.min(most as u64)).await?;
         *self.0.of_thread.lock() = Some(permit);
         Ok(())
     }
@@ -145,13 +142,9 @@ impl RunMemory {
     /// Keeps what a thread takes that was read.
     pub(crate) fn read_thread(&self, bytes: u64) {
         if let Some(permit) = &mut *self.0.of_thread.lock() {
-            permit.shrink_to(as_usize(bytes));
+            permit.shrink_to(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
     }
-}
-
-fn as_usize(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
