@@ -18,5 +18,5 @@ pub(crate) use self::{
     error::ThreadError,
     messages::{MessageList, MessageSelection, ThreadOverview},
     service::Threads,
-    views::{CancelOutcome, ThreadConnection},
+    views::ThreadConnection,
 };

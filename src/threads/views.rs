@@ -28,15 +28,6 @@ const DELETED_PER_PAGE: usize = 100;
 /// The number of threads in which the thread of a run is searched.
 const MAX_SEARCHED_THREADS: usize = 200;
 
-/// The result of cancelling a run.
-#[derive(Debug, PartialEq)]
-pub(crate) enum CancelOutcome {
-    /// The run will end.
-    Requested,
-    /// The run had already ended.
-    Ended(RunRecord),
-}
-
 /// A thread for a client that connects to it.
 pub(crate) struct ThreadConnection {
     /// The thread with its messages, without those of a running run. `None` if there is no such thread.
@@ -181,7 +172,7 @@ impl Threads {
         Ok(ThreadConnection { view, running })
     }
 
-    /// Cancels a run that is running or waiting.
+    /// Cancels a run that is running or waiting. Returns the run if it had already ended.
     ///
     /// # Errors
     /// A [`ThreadError`].
@@ -190,30 +181,30 @@ impl Threads {
         owner: Option<&Principal>,
         thread: &ThreadId,
         run: &RunId,
-    ) -> Result<CancelOutcome, ThreadError> {
+    ) -> Result<Option<RunRecord>, ThreadError> {
         let key = self.runs.key(owner, thread);
         if let Some(active) = self.runs.queue.active(&key).filter(|active| active.run_id == *run) {
             active.control.cancel();
-            return Ok(CancelOutcome::Requested);
+            return Ok(None);
         }
         if self.runs.queue.cancel_waiting(&key, run) {
-            return Ok(CancelOutcome::Requested);
+            return Ok(None);
         }
         self.cancel_stored(&self.header(&key).await?, run).await
     }
 
-    async fn cancel_stored(&self, thread: &Thread, run: &RunId) -> Result<CancelOutcome, ThreadError> {
+    async fn cancel_stored(&self, thread: &Thread, run: &RunId) -> Result<Option<RunRecord>, ThreadError> {
         if let Some(shared) = self.runs.store.shared() {
             return match shared.request_cancel(thread.number, run).await? {
-                CancelRequest::Requested => Ok(CancelOutcome::Requested),
-                CancelRequest::Ended(record) => Ok(CancelOutcome::Ended(record)),
+                CancelRequest::Requested => Ok(None),
+                CancelRequest::Ended(record) => Ok(Some(record)),
                 CancelRequest::Unknown => Err(ThreadError::NoRun),
             };
         }
         match self.run(thread, run).await? {
             // A run of an earlier process, which is about to be closed.
-            record if record.status == RunStatus::Running => Ok(CancelOutcome::Requested),
-            record => Ok(CancelOutcome::Ended(record)),
+            record if record.status == RunStatus::Running => Ok(None),
+            record => Ok(Some(record)),
         }
     }
 

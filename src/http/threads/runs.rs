@@ -10,7 +10,6 @@ use crate::{
     observe::metrics::Prices,
     protocol::{RunId, ThreadId, TokenUsage},
     store::{RunFailure, RunRecord, RunStatus},
-    threads::CancelOutcome,
 };
 
 #[derive(Serialize, ToSchema)]
@@ -65,11 +64,11 @@ pub(crate) async fn cancel_run(
     own: OwnThreads,
 ) -> ApiResult<(StatusCode, Json<Cancellation>)> {
     Ok(match own.threads.cancel(own.owner(), &thread, &run_id).await? {
-        CancelOutcome::Requested => {
+        None => {
             let message = "the run is being cancelled";
             (StatusCode::ACCEPTED, Json(Cancellation { run_id, status: "cancelling", message }))
         }
-        CancelOutcome::Ended(run) => {
+        Some(run) => {
             let message = "the run had already ended";
             (StatusCode::OK, Json(Cancellation { run_id, status: run.status.as_str(), message }))
         }

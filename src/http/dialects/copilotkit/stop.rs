@@ -16,7 +16,7 @@ use crate::{
     agent::Principal,
     http::{ApiError, ApiResult, App, Caller, Path, read_body, refuse},
     protocol::{RunId, ThreadId},
-    threads::{CancelOutcome, ThreadError, Threads},
+    threads::{ThreadError, Threads},
 };
 
 const RUN_WAIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -97,5 +97,5 @@ async fn stop_active(
             Some(thread.run_id).filter(|_| thread.is_running).ok_or(ThreadError::NoRun)?
         }
     };
-    Ok(threads.cancel(owner, thread, &run).await? == CancelOutcome::Requested)
+    Ok(threads.cancel(owner, thread, &run).await?.is_none())
 }
