@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::time::timeout;
 
 use super::{ThreadError, Threads};
 use crate::run::{
@@ -17,7 +14,10 @@ use crate::run::{
 };
 use crate::{
     agent::{ContextParts, RunIdentity},
-    base::trace::TraceScope,
+    base::{
+        permits::{Permit, Permits},
+        trace::TraceScope,
+    },
     observe::{
         RunObserver,
         metrics::{GaugeCount, Metrics},
@@ -42,16 +42,16 @@ const MAX_AT_A_TIME: usize = 4;
 impl Threads {
     /// Lets an agent make the title of each thread after the thread's first run. Only the first call has an effect.
     pub(crate) fn make_titles(&self, agent: AgentEntry) {
-        let (server, permits) = (Arc::downgrade(&self.server), Arc::new(Semaphore::new(MAX_AT_A_TIME)));
+        let (server, permits) = (Arc::downgrade(&self.server), Permits::new(MAX_AT_A_TIME, None));
         let _ = self.runs.first_run_ended.set(Box::new(move |key, messages| {
             let threads = server.upgrade().and_then(|server| Self::of(&server));
-            if let (Some(threads), Ok(permit)) = (threads, permits.clone().try_acquire_owned()) {
+            if let (Some(threads), Ok(permit)) = (threads, permits.try_take(&key.owner, 1)) {
                 threads.make_title(agent.clone(), permit, key, messages);
             }
         }));
     }
 
-    fn make_title(self, agent: AgentEntry, permit: OwnedSemaphorePermit, key: &ThreadKey, messages: &Messages) {
+    fn make_title(self, agent: AgentEntry, permit: Permit, key: &ThreadKey, messages: &Messages) {
         let made = messages.iter().find_map(title_of);
         let (Some(made), Some(task)) = (made, task(messages)) else { return };
         let (key, metrics) = (key.clone(), self.runs.metrics.clone());
