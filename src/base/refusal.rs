@@ -26,7 +26,7 @@ pub(crate) enum RefusalGroup {
     Parameter,
     /// Reading a body and its JSON.
     Body,
-    /// Messages of a thread as an answer.
+    /// Messages of a thread as a response.
     ResponseMemory,
     Agent,
     Stateless,

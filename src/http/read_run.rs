@@ -31,7 +31,7 @@ pub(crate) fn find_agent(app: &App, name: Option<&str>) -> Result<AgentEntry, Ap
     })
 }
 
-/// Reads the body within all limits, reserves a place and memory for the run, and decodes the body. `decode` also returns
+/// Reads the body within all limits, reserves a permit and memory for the run, and decodes the body. `decode` also returns
 /// the number of values in open members.
 pub(crate) async fn read_run<T>(
     app: &App,

@@ -32,7 +32,7 @@ use crate::{
 const CHUNK_BYTES: u16 = 8 * 1024;
 /// The same for the first chunk, for which the client waits.
 const FIRST_CHUNK_BYTES: u16 = 4 * 1024;
-/// The first buffer's capacity: a short answer is one chunk, and growing from less took 4 % of its instructions.
+/// The first buffer's capacity: a short response is one chunk, and growing from less took 4 % of its instructions.
 const FIRST_BUFFER_BYTES: u16 = 2 * 1024;
 /// The number of bytes after which the body yields to other connections. hyper takes chunks as long as some are ready,
 /// so an agent that always has events would occupy the thread.

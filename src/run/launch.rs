@@ -198,12 +198,12 @@ fn still_open(input: &RunAgentInput, open: &[Interrupt]) -> Event {
 
 impl RunRequest {
     /// If the agent must not run, replaces it by one that only emits the reason. Otherwise `open` is emptied: the agent gets
-    /// the answers to all interrupts.
+    /// the replies to all interrupts.
     fn apply_resume(&mut self, resume: ResumeDecision, open: &mut Vec<Interrupt>) {
         let Self { input, agent, .. } = self;
         let events: Vec<Event> = match resume {
-            ResumeDecision::Proceed(answers) => {
-                input.resume = answers;
+            ResumeDecision::Proceed(replies) => {
+                input.resume = replies;
                 open.clear();
                 return;
             }

@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use super::active::{ActiveRun, Phase};
 use crate::{protocol::RunId, run::limits::start_error::StartError, store::ThreadKey};
 
-/// The tickets of this process by thread. The first ticket of a thread has the turn, the others wait.
+/// The runs of this process by thread. The first one of a thread has the turn, the others wait.
 #[derive(Debug, Default)]
-pub(crate) struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<Ticket>>>>);
+pub(crate) struct ThreadQueue(Mutex<HashMap<ThreadKey, Vec<Arc<QueuedRun>>>>);
 
 /// What a run brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Entrant {
 }
 
 #[derive(Debug)]
-struct Ticket {
+struct QueuedRun {
     run_id: RunId,
     entrant: Entrant,
     phase: Phase,
@@ -32,12 +32,12 @@ struct Ticket {
 const HAS_TURN: u8 = 1;
 const CANCELLED: u8 = 2;
 
-/// A run's ticket, which it keeps until its end. Dropping it gives the turn to the next run.
+/// A run in the queue, where it stays until its end. Dropping it gives the turn to the next run.
 #[derive(Debug)]
 pub(crate) struct TurnGuard {
     queue: Arc<ThreadQueue>,
     key: ThreadKey,
-    ticket: Arc<Ticket>,
+    run: Arc<QueuedRun>,
 }
 
 impl ThreadQueue {
@@ -53,27 +53,27 @@ impl ThreadQueue {
         max_waiting: usize,
     ) -> Result<TurnGuard, StartError> {
         let mut threads = self.0.lock();
-        let tickets = threads.entry(key.clone()).or_default();
-        if tickets.iter().any(|ticket| ticket.run_id == *run_id) {
+        let runs = threads.entry(key.clone()).or_default();
+        if runs.iter().any(|run| run.run_id == *run_id) {
             return Err(StartError::RunIsRunning);
         }
-        if tickets.len() > max_waiting {
+        if runs.len() > max_waiting {
             return Err(if max_waiting == 0 { StartError::ThreadIsBusy } else { StartError::QueueFull });
         }
-        let ticket = Arc::new(Ticket::new(run_id, entrant));
-        if tickets.is_empty() {
-            ticket.phase.enter(HAS_TURN);
+        let run = Arc::new(QueuedRun::new(run_id, entrant));
+        if runs.is_empty() {
+            run.phase.enter(HAS_TURN);
         }
-        tickets.push(ticket.clone());
-        Ok(TurnGuard { queue: self.clone(), key: key.clone(), ticket })
+        runs.push(run.clone());
+        Ok(TurnGuard { queue: self.clone(), key: key.clone(), run })
     }
 
     /// Enters a run that has the lease already, before all others. One that has the turn waits for the lease.
     pub(crate) fn enter_first(self: &Arc<Self>, key: &ThreadKey, run_id: &RunId) -> TurnGuard {
-        let ticket = Arc::new(Ticket::new(run_id, Entrant::Message));
-        ticket.phase.enter(HAS_TURN);
-        self.0.lock().entry(key.clone()).or_default().insert(0, ticket.clone());
-        TurnGuard { queue: self.clone(), key: key.clone(), ticket }
+        let run = Arc::new(QueuedRun::new(run_id, Entrant::Message));
+        run.phase.enter(HAS_TURN);
+        self.0.lock().entry(key.clone()).or_default().insert(0, run.clone());
+        TurnGuard { queue: self.clone(), key: key.clone(), run }
     }
 
     pub(crate) fn active(&self, key: &ThreadKey) -> Option<Arc<ActiveRun>> {
@@ -81,31 +81,31 @@ impl ThreadQueue {
     }
 
     pub(crate) fn all_active(&self) -> Vec<Arc<ActiveRun>> {
-        self.0.lock().values().filter_map(|tickets| tickets.first()?.active()).collect()
+        self.0.lock().values().filter_map(|runs| runs.first()?.active()).collect()
     }
 
     /// Returns whether a run waits that may supersede the one that has the turn.
     pub(crate) fn has_superseding(&self, key: &ThreadKey) -> bool {
-        let is_superseding = |ticket: &Arc<Ticket>| ticket.entrant == Entrant::Message;
-        self.0.lock().get(key).is_some_and(|tickets| tickets.iter().skip(1).any(is_superseding))
+        let is_superseding = |run: &Arc<QueuedRun>| run.entrant == Entrant::Message;
+        self.0.lock().get(key).is_some_and(|runs| runs.iter().skip(1).any(is_superseding))
     }
 
     /// Returns the number of runs that wait for others of their thread in this process.
     pub(crate) fn waiting(&self) -> usize {
-        self.0.lock().values().map(|tickets| tickets.len().saturating_sub(1)).sum()
+        self.0.lock().values().map(|runs| runs.len().saturating_sub(1)).sum()
     }
 
     /// Cancels a run that has not begun. Returns whether the run was in the queue.
     pub(crate) fn cancel_waiting(&self, key: &ThreadKey, run_id: &RunId) -> bool {
         let threads = self.0.lock();
-        let ticket = threads.get(key).and_then(|tickets| tickets.iter().find(|ticket| ticket.run_id == *run_id));
-        let Some(ticket) = ticket.filter(|ticket| ticket.active().is_none()) else { return false };
-        ticket.phase.enter(CANCELLED);
+        let run = threads.get(key).and_then(|runs| runs.iter().find(|run| run.run_id == *run_id));
+        let Some(run) = run.filter(|run| run.active().is_none()) else { return false };
+        run.phase.enter(CANCELLED);
         true
     }
 }
 
-impl Ticket {
+impl QueuedRun {
     fn new(run_id: &RunId, entrant: Entrant) -> Self {
         Self { run_id: run_id.clone(), entrant, phase: Phase::default(), active: Mutex::default() }
     }
@@ -118,33 +118,33 @@ impl Ticket {
 impl TurnGuard {
     /// Waits until the run has the turn or is cancelled.
     pub(crate) async fn turn(&self) {
-        self.ticket.phase.reached(HAS_TURN).await;
+        self.run.phase.reached(HAS_TURN).await;
     }
 
     pub(crate) async fn cancelled(&self) {
-        self.ticket.phase.reached(CANCELLED).await;
+        self.run.phase.reached(CANCELLED).await;
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.ticket.phase.get() == CANCELLED
+        self.run.phase.get() == CANCELLED
     }
 
     pub(crate) fn activate(&self, run: Arc<ActiveRun>) {
         // Under the queue's lock, so that a concurrent cancel finds the run either waiting or running.
         let _threads = self.queue.0.lock();
-        *self.ticket.active.lock() = Some(run);
+        *self.run.active.lock() = Some(run);
     }
 }
 
 impl Drop for TurnGuard {
     fn drop(&mut self) {
         let mut threads = self.queue.0.lock();
-        if let Some(active) = self.ticket.active() {
+        if let Some(active) = self.run.active() {
             active.stored();
         }
-        let Some(tickets) = threads.get_mut(&self.key) else { return };
-        tickets.retain(|ticket| !Arc::ptr_eq(ticket, &self.ticket));
-        match tickets.first() {
+        let Some(runs) = threads.get_mut(&self.key) else { return };
+        runs.retain(|run| !Arc::ptr_eq(run, &self.run));
+        match runs.first() {
             Some(next) => next.phase.enter(HAS_TURN),
             None => drop(threads.remove(&self.key)),
         }

@@ -124,7 +124,7 @@ async fn open_socket(
 async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, owner: Option<&Principal>) {
     let mut events = threads.follow_changes(owner);
     let (mut channels, mut expiry) = (Vec::new(), pin!(expiry(owner)));
-    // Only what the client sends moves it: a client that is gone would keep its place while its threads change.
+    // Only what the client sends moves it: a client that is gone would keep its permit while its threads change.
     let mut silent_until = Instant::now() + IDLE_TIMEOUT;
     loop {
         let messages = tokio::select! {

@@ -37,7 +37,7 @@ impl CredentialsClient {
     ) -> Result<Vec<u8>, String> {
         let request = self.direct.request(method, url);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        answer(request, METADATA_TIMEOUT).await.map_err(|problem| format!("the server for metadata {problem}"))
+        read(request, METADATA_TIMEOUT).await.map_err(|problem| format!("the server for metadata {problem}"))
     }
 
     /// Sends a form to a server for tokens.
@@ -45,13 +45,13 @@ impl CredentialsClient {
         let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let body: Vec<_> = form.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
         let request = self.proxied.post(url).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-        let answer = answer(request.body(body.join("&")), TOKEN_TIMEOUT).await;
-        answer.map_err(|problem| format!("the server for tokens {problem}"))
+        let response = read(request.body(body.join("&")), TOKEN_TIMEOUT).await;
+        response.map_err(|problem| format!("the server for tokens {problem}"))
     }
 }
 
-async fn answer(request: RequestBuilder, limit: Duration) -> Result<Vec<u8>, String> {
-    let answer = async {
+async fn read(request: RequestBuilder, limit: Duration) -> Result<Vec<u8>, String> {
+    let response = async {
         // The URL may contain a secret.
         let unreachable = |error: reqwest::Error| format!("cannot be reached: {}", error_chain(&error.without_url()));
         let response = request.send().await.map_err(unreachable)?;
@@ -59,7 +59,7 @@ async fn answer(request: RequestBuilder, limit: Duration) -> Result<Vec<u8>, Str
         let body = read_whole(response, MAX_RESPONSE_BYTES).await.map_err(|error| error.to_string())?;
         if status.is_success() { Ok(body) } else { Err(format!("answered {status}{}", error_code(&body))) }
     };
-    timeout(limit, answer).await.unwrap_or_else(|_| Err(format!("did not answer in {limit:?}")))
+    timeout(limit, response).await.unwrap_or_else(|_| Err(format!("did not answer in {limit:?}")))
 }
 
 /// Returns the code of an error in the form of OAuth or of AWS, in brackets. The texts beside it may repeat a secret.

@@ -1,4 +1,4 @@
-//! Questions from LangGraph interrupts, and their answers.
+//! Questions from LangGraph interrupts, and their replies.
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
