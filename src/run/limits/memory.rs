@@ -127,8 +127,8 @@ impl RunMemory {
     pub(crate) async fn files(&self, bytes: u64) -> Result<(), StartError> {
         let of_thread = self.0.of_thread.lock().as_ref().map_or(0, Permit::amount);
         let taken = self.0.of_request.lock().amount() + of_thread;
-        let most = self.0.budget.largest.saturating_sub(taken);
-        let permit = self.0.budget.take(&self.0.owner, as_usize(bytes).min(most)).await?;
+        let most = self.0.budget.0.largest.saturating_sub(taken);
+        let permit = self.0.budget.take(&self.0.owner, bytes.min(most as u64)).await?;
         *self.0.of_files.lock() = Some(permit);
         Ok(())
     }
