@@ -1,8 +1,6 @@
 //! Changes of threads by their owners: title, archive, metadata, and the current branch.
 
-use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use super::{ThreadError, Threads, error::MAX_METADATA_BYTES};
 use crate::run::{
@@ -21,27 +19,17 @@ use crate::{
 /// The number of times that an edit is tried while runs change the thread.
 const MAX_ATTEMPTS: usize = 10;
 
-/// Changes of a thread. What is absent stays as it is.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(default)]
+/// Changes of a thread. `None` leaves a part as it is.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadEdit {
-    /// The new title. `null` removes it, and the next message of a user becomes the title.
-    #[serde(deserialize_with = "present")]
-    #[schema(value_type = Option<String>)]
+    /// The new title; `Some(None)` removes it, and the next message of a user becomes the title.
     pub title: Option<Option<String>>,
     /// Whether the thread is archived.
     pub archived: Option<bool>,
-    /// The changed members of the metadata; a `null` removes a member, and in place of the metadata all of them.
-    #[serde(deserialize_with = "present")]
-    #[schema(value_type = Option<Object>)]
+    /// The changed members of the metadata; a `null` removes a member. `Some(None)` removes all of them.
     pub metadata: Option<Option<JsonObject>>,
-    /// The id of a message of another branch, which becomes the current one, up to its newest message.
+    /// A message of another branch, which becomes the current one, up to its newest message.
     pub head: Option<MessageId>,
-}
-
-/// Tells `null`, `Some(None)`, from an absent member.
-fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
 }
 
 impl Threads {

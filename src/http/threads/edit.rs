@@ -6,14 +6,30 @@ use axum::{
     http::StatusCode,
 };
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummaryJson;
 use crate::{
-    http::{ApiResult, App, OwnThreads, Path, read_body, refuse},
-    protocol::{ThreadId, decode::decode_members},
+    http::{ApiError, ApiResult, App, OwnThreads, Path, read_body, refuse},
+    protocol::{JsonObject, MessageId, ThreadId, decode::decode_value},
     threads::ThreadEdit,
 };
+
+/// The members that `read_edit` reads.
+#[derive(ToSchema)]
+#[schema(as = ThreadEdit)]
+#[expect(dead_code, reason = "serde cannot tell `null` from an absent member")]
+pub(crate) struct ThreadEditInput {
+    /// `null` removes it.
+    title: Option<String>,
+    archived: Option<bool>,
+    /// Replaces the metadata. `null` removes them.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<JsonObject>,
+    /// The id of the message that becomes the last of the current branch.
+    head: Option<MessageId>,
+}
 
 /// Changes title, archive, metadata or the current branch.
 ///
@@ -21,7 +37,7 @@ use crate::{
 #[utoipa::path(
     patch,
     path = "/threads/{thread}",
-    request_body = ThreadEdit,
+    request_body = ThreadEditInput,
     responses(
         (status = 200, description = "The changed thread.", body = ThreadSummaryJson),
         refuse::Body, refuse::Edit, refuse::Message, refuse::Store, refuse::Thread,
@@ -34,7 +50,8 @@ pub(crate) async fn edit_thread(
     request: Request,
 ) -> ApiResult<Json<ThreadSummaryJson>> {
     let body = read_body::read_small(&app, request).await?;
-    let thread = own.threads.edit(own.owner(), &id, decode_members(&body)?).await?;
+    let edit = read_edit(decode_value(&body)?)?;
+    let thread = own.threads.edit(own.owner(), &id, edit).await?;
     Ok(Json(thread.into()))
 }
 
@@ -66,4 +83,29 @@ pub(crate) struct DeletedJson {
 )]
 pub(crate) async fn delete_threads(own: OwnThreads) -> ApiResult<Json<DeletedJson>> {
     Ok(Json(DeletedJson { deleted: own.threads.delete_all(own.owner()).await? }))
+}
+
+/// `null` removes the title and the metadata, and is ignored elsewhere. Unknown members are ignored.
+fn read_edit(body: Value) -> ApiResult<ThreadEdit> {
+    let Value::Object(members) = body else {
+        return Err(ApiError::invalid_input("", "an object with title, archived, metadata or head"));
+    };
+    let mut edit = ThreadEdit::default();
+    for (name, value) in members {
+        match (name.as_str(), value) {
+            ("title", Value::Null) => edit.title = Some(None),
+            ("title", Value::String(title)) => edit.title = Some(Some(title)),
+            ("title", _) => return Err(ApiError::invalid_input("title", "a string or null")),
+            ("metadata", Value::Null) => edit.metadata = Some(None),
+            ("metadata", Value::Object(metadata)) => edit.metadata = Some(Some(metadata)),
+            ("metadata", _) => return Err(ApiError::invalid_input("metadata", "an object or null")),
+            ("archived" | "head", Value::Null) => {}
+            ("archived", Value::Bool(archived)) => edit.archived = Some(archived),
+            ("archived", _) => return Err(ApiError::invalid_input("archived", "true or false")),
+            ("head", Value::String(head)) => edit.head = Some(head.into()),
+            ("head", _) => return Err(ApiError::invalid_input("head", "the id of a message")),
+            _ => {}
+        }
+    }
+    Ok(edit)
 }
