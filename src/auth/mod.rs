@@ -4,6 +4,7 @@
 //! and are never logged or sent back. To add a built-in way: implement `Authenticate`, and `From` for
 //! [`Authenticator`].
 
+mod accepted_keys;
 mod api_key;
 mod authenticator;
 mod error;
@@ -11,8 +12,8 @@ mod error;
 mod jwt;
 mod principal;
 
+pub(crate) use accepted_keys::ApiKeys;
 pub use api_key::ApiKey;
-pub(crate) use api_key::ApiKeys;
 pub use authenticator::Authenticator;
 pub use error::{AuthError, KeyError};
 #[cfg(feature = "jwt")]

@@ -3,6 +3,7 @@
 #[cfg(feature = "llm")]
 pub(crate) mod base64_text;
 pub(crate) mod complete_on_drop;
+pub(crate) mod hmac;
 mod invalid_option;
 pub(crate) mod json_values;
 pub(crate) mod lenient_json;

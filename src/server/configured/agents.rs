@@ -9,7 +9,7 @@ use super::{
     agent_models::AgentModels,
     llm::{system_prompt, with_options},
     models::{RustModels, read_file},
-    tools::ServerTools,
+    tools::{AGENT_PREFIX, ServerTools, UPDATE_STATE},
 };
 use crate::{
     agent::{
@@ -29,10 +29,6 @@ type NamedAgents = IndexMap<String, Arc<dyn Agent>>;
 const DEMO: &str = include_str!("../../../config/scripts/demo.toml");
 /// The path of the demo script in the default configuration.
 const DEMO_PATH: &str = "scripts/demo.toml";
-/// The prefix of an agent's name in a list of tools.
-pub(super) const AGENT_PREFIX: &str = "agent:";
-/// The tool by which a model changes the shared state.
-pub(super) const UPDATE_STATE: &str = "update_state";
 
 /// The configuration of a server, and what it can name beside agents.
 #[derive(Default)]

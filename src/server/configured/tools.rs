@@ -12,10 +12,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use indexmap::IndexMap;
 
-use super::{
-    agents::{AGENT_PREFIX, UPDATE_STATE},
-    sandbox_workspaces::log_sandbox,
-};
+use super::sandbox_workspaces::log_sandbox;
 use crate::{
     base::text::nearest,
     http::state::{Dependencies, Dependency},
@@ -24,6 +21,10 @@ use crate::{
     tools::{Tool, Toolbox, builtin, http::HttpTool, mcp::McpServer, sandbox::Sandbox},
 };
 
+/// The prefix of an agent's name in a list of tools.
+pub(super) const AGENT_PREFIX: &str = "agent:";
+/// The tool by which a model changes the shared state.
+pub(super) const UPDATE_STATE: &str = "update_state";
 const RESOURCES: &str = "resources";
 const PROMPTS: &str = "prompts";
 
