@@ -1,4 +1,4 @@
-mod mistakes;
+mod mistakes_tests;
 
 use std::{path::PathBuf, time::Duration};
 
