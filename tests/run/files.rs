@@ -280,6 +280,15 @@ async fn a_picture_of_a_tool_is_a_file_at_the_end_of_its_run() {
     let followed: Vec<_> = crate::support::running::numbered_events(&followed).into_iter().map(|(_, it)| it).collect();
     let tool = last_snapshot(&followed).iter().find(|message| message["role"] == "tool").unwrap();
     file_of(&server, source(tool));
+    // A client before 1.0 reads texts only: the picture is its URL in Markdown.
+    let old = json!({ "threadId": "old", "runId": "r", "forwardedProps": {}, "state": {}, "messages": [
+        { "id": "m", "role": "user", "content": "draw" },
+    ] });
+    let shown = server.post("/send-message").header("accept", "text/event-stream").json(&old);
+    let shown = events(&shown.send().await.unwrap().text().await.unwrap());
+    let tool = last_snapshot(&shown).iter().find(|message| message["role"] == "tool").unwrap();
+    let url = server.url("/files/file_");
+    assert!(tool["content"].as_str().unwrap().starts_with(&format!("A chart:\n\n![image]({url}")), "{tool}");
     // The recording has what the agent has sent, also if the conversation before had files.
     let recording = server.get("/threads/continue/runs/r/recording").await.text().await.unwrap();
     assert!(!recording.contains("MESSAGES_SNAPSHOT") && !recording.contains("agui-server"), "{recording}");
