@@ -13,7 +13,8 @@ pub(crate) const OWN_FILE: &str = "\"provider\":\"agui-server\"";
 
 /// Writes the URLs of files for one client.
 pub(crate) struct FileUrls {
-    signer: UrlSigner,
+    /// Without it, URLs open their file with a credential only.
+    signer: Option<UrlSigner>,
     owner: Arc<str>,
     /// The URL of this server, without a slash at its end.
     base: String,
@@ -21,14 +22,23 @@ pub(crate) struct FileUrls {
 
 impl FileUrls {
     /// `reached_at` is the URL at which the client has reached this server; `[files] public_url` replaces it.
-    pub(crate) fn new(files: &Files, signer: UrlSigner, owner: Arc<str>, reached_at: impl FnOnce() -> String) -> Self {
+    pub(crate) fn new(
+        files: &Files,
+        signer: Option<UrlSigner>,
+        owner: Arc<str>,
+        reached_at: impl FnOnce() -> String,
+    ) -> Self {
         let public = files.options().public_url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
         Self { signer, owner, base: public.unwrap_or_else(reached_at) }
     }
 
     /// Returns the URL of a file.
     pub(crate) fn url(&self, id: &str) -> String {
-        format!("{}{}", self.base, self.signer.path(&self.owner, id, now()))
+        let path = match &self.signer {
+            Some(signer) => signer.path(&self.owner, id, now()),
+            None => format!("/files/{id}?signature="),
+        };
+        format!("{}{path}", self.base)
     }
 
     /// Replaces the names of files in messages.

@@ -1,6 +1,6 @@
 //! Events and messages for the client of a request: with URLs in place of the names of files, which only stored messages have.
 
-use super::{ApiResult, App, Caller};
+use super::{App, Caller};
 use crate::{
     auth::owner_of,
     files::{FileUrls, Files, UrlSigner, event_names_files, event_of_line},
@@ -11,16 +11,18 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct ClientFiles {
     files: Files,
-    signer: UrlSigner,
+    /// `None` while the store is not available.
+    signer: Option<UrlSigner>,
     caller: Caller,
 }
 
 impl ClientFiles {
     /// Returns `None` for a server that keeps no files.
-    pub(crate) async fn of(app: &App, caller: &Caller) -> ApiResult<Option<Self>> {
-        let Some(files) = app.threads().and_then(|threads| threads.files()) else { return Ok(None) };
-        let signer = files.signer().await?;
-        Ok(Some(Self { files: files.clone(), signer, caller: caller.clone() }))
+    pub(crate) async fn of(app: &App, caller: &Caller) -> Option<Self> {
+        let files = app.threads().and_then(|threads| threads.files())?;
+        let signer = files.signer().await;
+        let signer = signer.inspect_err(|error| tracing::warn!(?error, "the URLs of files cannot be signed now")).ok();
+        Some(Self { files: files.clone(), signer, caller: caller.clone() })
     }
 
     pub(crate) fn urls(&self) -> FileUrls {
@@ -45,8 +47,8 @@ pub(crate) struct ClientEncoder {
 }
 
 impl ClientEncoder {
-    pub(crate) async fn new(app: &App, caller: &Caller, encoder: Encoder) -> ApiResult<Self> {
-        Ok(Self { encoder, files: ClientFiles::of(app, caller).await? })
+    pub(crate) async fn new(app: &App, caller: &Caller, encoder: Encoder) -> Self {
+        Self { encoder, files: ClientFiles::of(app, caller).await }
     }
 
     pub(crate) fn media_type(&self) -> &'static str {

@@ -66,7 +66,7 @@ pub(crate) async fn connect_thread(
     let run_id = input.run_id.or(input.run_id_in_snake_case);
     let version = StreamVersion::for_declared(input.protocol_version.as_deref());
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
-    let encoder = ClientEncoder::new(&app, &caller, encoder).await?;
+    let encoder = ClientEncoder::new(&app, &caller, encoder).await;
     let caller = caller.principal();
     let permit = app.response_permit(caller.as_ref(), &thread).await?;
     let connection = threads.connect(caller.as_ref(), &thread).await?;

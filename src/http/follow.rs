@@ -104,7 +104,7 @@ pub(crate) async fn follow_after(
     if let Encoder::Dialect(_) = encoder {
         follower.rewind();
     }
-    let encoder = ClientEncoder::new(app, caller, encoder).await?;
+    let encoder = ClientEncoder::new(app, caller, encoder).await;
     let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
     let permit = ResponsePermit::NONE;
     let followed = FollowedRun { threads, before, permit, skip: after, after_first, follower, caller: principal };

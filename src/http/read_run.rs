@@ -60,7 +60,7 @@ pub(crate) fn warn_of_snake_case(members: usize) {
 impl ReadRun {
     pub(crate) async fn client_encoder(&self, app: &App, encoder: Encoder) -> Result<ClientEncoder, ApiError> {
         let caller = self.head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
-        ClientEncoder::new(app, caller, encoder).await
+        Ok(ClientEncoder::new(app, caller, encoder).await)
     }
 
     /// Every request for a run comes by here. A run of an agent that the caller may not use is refused.

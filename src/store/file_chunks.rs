@@ -36,7 +36,7 @@ pub(super) fn chunks(bytes: &Bytes) -> impl Iterator<Item = Chunk> {
 }
 
 /// Returns the bytes of a chunk that a row has; `None` if they are damaged, which is reported.
-pub(super) fn read_chunk<'r>(row: &'r impl DbRow) -> StoreResult<Option<&'r [u8]>> {
+pub(super) fn read_chunk(row: &impl DbRow) -> StoreResult<Option<&[u8]>> {
     let digest = rows::text(row, "digest")?;
     let body = row.bytes("body")?;
     let checked = body.and_then(|body| match body {

@@ -33,7 +33,7 @@ impl FromRequestParts<App> for OwnFiles {
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = middleware::authenticate_caller(app, head).await?;
         let (threads, files) = files_of(app)?;
-        let urls = ClientFiles::of(app, &caller).await?.ok_or(ApiError::NoFiles)?.urls();
+        let urls = ClientFiles::of(app, &caller).await.ok_or(ApiError::NoFiles)?.urls();
         Ok(Self { files, threads, owner: owner_of(caller.principal().as_ref()), urls })
     }
 }

@@ -58,7 +58,7 @@ pub(super) async fn connect_copilot_thread(
         declared => StreamVersion::for_declared(declared),
     };
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
-    let encoder = ClientEncoder::new(&app, &caller, encoder).await?;
+    let encoder = ClientEncoder::new(&app, &caller, encoder).await;
     let caller = caller.principal();
     let permit = app.response_permit(caller.as_ref(), &thread_id).await?;
     let connection = match app.threads() {

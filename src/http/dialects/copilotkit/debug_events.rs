@@ -51,7 +51,7 @@ pub(super) async fn follow_copilot_runs(
     if principal.is_none() && !is_from_this_machine(&request) {
         return Err(ApiError::LoopbackOnly("the events of all runs"));
     }
-    let files = ClientFiles::of(&app, &caller).await?;
+    let files = ClientFiles::of(&app, &caller).await;
     let permit = app.take_stream(principal.as_ref())?;
     let Some(mut events) = app.runs().debug_events(principal.as_ref()) else {
         return Err(StartError::ShuttingDown.into());

@@ -183,7 +183,7 @@ async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery
         Err(error) => return Err(error.into()),
     };
     let mut pages = whole_turns(threads, owner, &id, messages).await?;
-    if let Some(files) = ClientFiles::of(app, caller).await? {
+    if let Some(files) = ClientFiles::of(app, caller).await {
         files.urls().present(pages.iter_mut().flat_map(|page| &mut page.messages));
     }
     let running = runs.first().filter(|run| thread.is_running && run.detached);
