@@ -229,6 +229,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn unused_files_go_and_urls_end_after_the_configured_times() {
+        for (unused_age, is_kept) in [(Some(0), false), (Some(3_600_000), true), (None, true)] {
+            let files = files(FileOptions { unused_age, url_days: 3, ..FileOptions::default() });
+            let file = files.put(upload("key:ann", PNG, "")).await.unwrap().file;
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            assert_eq!(files.sweep().await.unwrap(), u64::from(!is_kept));
+            assert_eq!(files.file(None, &file.id).await.unwrap().is_some(), is_kept);
+            let path = files.signer().await.unwrap().path("key:ann", &file.id, 0);
+            assert!(path.contains(&format!("?expires={}&", 3 * 86_400 + 3600)), "{path}");
+        }
+    }
+
+    #[tokio::test]
     async fn files_have_limits() {
         let options = FileOptions { max_file_bytes: 4, owner_bytes: Some(6), bytes: Some(8), ..FileOptions::default() };
         let files = files(options);

@@ -148,11 +148,10 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads a secret that [`hex`] has written.
+/// Reads a secret that [`hex`] has written; `None` if it is damaged.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(super) fn from_hex(text: &str) -> StoreResult<[u8; 32]> {
+pub(super) fn from_hex(text: &str) -> Option<[u8; 32]> {
     let bytes = text.as_bytes().chunks(2).map(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
     let bytes: Option<Vec<u8>> = bytes.collect();
-    let secret = bytes.and_then(|bytes| bytes.try_into().ok());
-    secret.ok_or_else(|| super::StoreError::Failed("the secret of files is damaged".into()))
+    bytes?.try_into().ok()
 }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use smart_default::SmartDefault;
 
 use crate::{
@@ -12,6 +13,7 @@ use crate::{
     store::{
         BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, Millis, NewRun, RunEnd, RunRecord, RunStatus, Store,
         StoreError, StoreResult, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
+        files::{DeletedFile, FileDeletion, NewFile, PutFile, hex},
     },
 };
 
@@ -301,4 +303,30 @@ pub fn approves(interrupt: &str) -> ResumeEntry {
         payload: Some(json!({ "approved": true })),
         metadata: None,
     }
+}
+
+/// Stores a file. Returns its id.
+pub async fn put_file(store: &DynStore, owner: &str, bytes: Vec<u8>) -> String {
+    let digest = hex(&Sha256::digest(&bytes));
+    let file = NewFile {
+        owner,
+        media_type: "application/octet-stream",
+        name: None,
+        bytes: bytes.into(),
+        digest: &digest,
+        size: None,
+        now: NOW,
+        max_of_owner: None,
+        max_of_all: None,
+    };
+    match store.files().unwrap().put(&file).await.unwrap() {
+        PutFile::Stored(file) | PutFile::Existed(file) => file.id,
+        full => panic!("{full:?}"),
+    }
+}
+
+/// Deletes a file.
+pub async fn delete_file(store: &DynStore, owner: &str, id: &str) {
+    let deleted = store.files().unwrap().delete_file(owner, id, FileDeletion::EvenIfUsed).await.unwrap();
+    assert_eq!(deleted, DeletedFile::Deleted);
 }

@@ -51,6 +51,7 @@ const KEEP_USED: &str = "
 const UNUSED: &str = include_str!("sql/unused_files.sql");
 
 const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ('files', $1) ON CONFLICT DO NOTHING";
+const REPLACE_SECRET: &str = "UPDATE agui_secrets SET value = $1 WHERE name = 'files'";
 const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
 
 #[async_trait]
@@ -125,9 +126,15 @@ impl FileStore for PostgresStore {
 
     async fn secret(&self) -> StoreResult<[u8; 32]> {
         self.pool.all(sqlx::query(SET_SECRET).bind(hex(&new_secret()))).await?;
-        let secret = self.pool.first(sqlx::query(SECRET)).await?;
-        let secret = secret.ok_or_else(|| StoreError::Failed("the secret of files is missing".into()))?;
-        from_hex(rows::text(&secret, "value")?)
+        let row = self.pool.first(sqlx::query(SECRET)).await?;
+        let found = row.map(|row| Ok::<_, StoreError>(from_hex(rows::text(&row, "value")?))).transpose()?.flatten();
+        if let Some(secret) = found {
+            return Ok(secret);
+        }
+        // It is damaged: the URLs of before end.
+        let new = new_secret();
+        self.pool.all(sqlx::query(REPLACE_SECRET).bind(hex(&new))).await?;
+        Ok(new)
     }
 }
 

@@ -70,6 +70,7 @@ const KEEP_USED: &str = "
     WHERE unused_since < ?1 AND EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = agui_files.number)";
 
 const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ('files', ?) ON CONFLICT DO NOTHING";
+const REPLACE_SECRET: &str = "UPDATE agui_secrets SET value = ? WHERE name = 'files'";
 const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
 
 #[async_trait]
@@ -163,9 +164,17 @@ impl FileStore for SqliteStore {
     async fn secret(&self) -> StoreResult<[u8; 32]> {
         let secret = |tx: &mut Tx<'_>| {
             tx.execute(SET_SECRET, [hex(&new_secret())])?;
-            one(tx.conn, SECRET, [], |row| from_hex(rows::text(row, "value")?))
+            let found = one(tx.conn, SECRET, [], |row| Ok(from_hex(rows::text(row, "value")?)))?.flatten();
+            // If it is damaged, the URLs of before end.
+            found.map_or_else(
+                || {
+                    let new = new_secret();
+                    tx.execute(REPLACE_SECRET, [hex(&new)]).map(|_| new)
+                },
+                Ok,
+            )
         };
-        self.writer.write(secret).await?.ok_or_else(|| StoreError::Failed("the secret of files is missing".into()))
+        self.writer.write(secret).await
     }
 }
 
@@ -274,6 +283,25 @@ mod tests {
             assert!(store.file_bytes(&file, 0..1000).await.unwrap().is_some(), "the first chunk is whole");
             assert_eq!(store.damaged_rows().await.unwrap().is_empty(), damage.contains("SET number"), "{damage}");
         }
+    }
+
+    #[tokio::test]
+    async fn no_file_of_the_database_has_deleted_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
+        let bytes = b"secret ".repeat(90_000);
+        let has_secret = || {
+            let files =
+                std::fs::read_dir(folder.path()).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+            files.into_iter().any(|file| memchr::memmem::find(&file, b"secret secret").is_some())
+        };
+        let PutFile::Stored(file) = store.put(&NewFile { bytes: bytes.into(), ..new_file() }).await.unwrap() else {
+            panic!()
+        };
+        assert!(has_secret());
+        store.delete_file("key:ann", &file.id, FileDeletion::UnlessUsed).await.unwrap();
+        assert!(!has_secret());
+        assert_eq!(count(&store, "agui_file_chunks").await, 0);
     }
 
     #[tokio::test]
