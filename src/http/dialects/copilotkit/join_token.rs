@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(server(&[key("ann", "other")]).check(&token, now), None);
         assert_eq!(server(&[key("bob", "a")]).check(&token, now), None);
         let of_digest = ApiKey::from_sha256("ann", &"ab".repeat(32)).unwrap();
-        let unsigned = server(&[of_digest.clone()]).issue(&ann, now);
+        let unsigned = server(std::slice::from_ref(&of_digest)).issue(&ann, now);
         assert!(unsigned.split('.').count() == 2 && server(&[of_digest]).check(&unsigned, now).is_none());
         let [name, step, signature] = token.split('.').collect::<Vec<_>>()[..] else { panic!("{token}") };
         let later: u64 = step.parse::<u64>().unwrap() + 1;

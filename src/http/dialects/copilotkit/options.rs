@@ -5,8 +5,18 @@ use smart_default::SmartDefault;
 
 use crate::run::OnDisconnect;
 
-const RESERVED_SEGMENTS: [&str; 9] =
-    ["send-message", "agents", "agent", "threads", "healthz", "readyz", "metrics", "openapi.json", "playground"];
+const RESERVED_SEGMENTS: [&str; 10] = [
+    "send-message",
+    "agents",
+    "agent",
+    "threads",
+    "files",
+    "healthz",
+    "readyz",
+    "metrics",
+    "openapi.json",
+    "playground",
+];
 
 /// Options of the routes for pages with CopilotKit.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
