@@ -114,7 +114,7 @@ impl Database {
             }
         };
         // These belong to the whole store.
-        let of_store = ["agui_schema", "agui_owed"];
+        let of_store = ["agui_schema", "agui_owed", "agui_secrets"];
         columns.into_iter().filter(|(table, _)| !of_store.contains(&table.as_str())).collect()
     }
 
@@ -192,6 +192,11 @@ impl Damage {
         self.run(ANN, &ask_detached("t", "r")).await;
         let mut asks = ask_detached("t", "asks");
         asks["messages"][0]["id"] = "m2".into();
+        // It becomes a file.
+        let image = json!({ "type": "data", "value": "A".repeat(4_000), "mimeType": "image/png" });
+        asks["messages"][0]["content"] = json!([
+            { "type": "text", "text": "go, harmless" }, { "type": "image", "source": image },
+        ]);
         asks["state"] = json!({ "step": 0 });
         self.run(ANN, &asks).await;
         let edit = json!({ "title": "harmless title", "metadata": { "a": 1 } });
@@ -207,6 +212,10 @@ impl Damage {
     async fn damage(&self, thread: i64, (table, column): &(String, String), value: &str, keys: &[&str]) -> bool {
         let scope = match (table.as_str(), keys.contains(&"thread"), keys.contains(&"run")) {
             ("agui_threads", ..) => format!("number = {thread}"),
+            ("agui_files", ..) => format!("number = (SELECT MAX(file) FROM agui_file_uses WHERE thread = {thread})"),
+            ("agui_file_chunks", ..) => {
+                format!("file = (SELECT MAX(file) FROM agui_file_uses WHERE thread = {thread})")
+            }
             (_, true, _) => format!("thread = {thread}"),
             _ => format!("run = (SELECT MAX(number) FROM agui_runs WHERE thread = {thread})"),
         };
@@ -267,7 +276,10 @@ impl Damage {
     /// Removes the rows that no longer belong to a thread, as `agui-server check --store` says.
     async fn remove_orphans(&self, columns: &[(String, String)]) {
         let of_nobody = "DELETE FROM agui_threads WHERE owner NOT IN ('key:ann', 'key:bob') OR number > 900000000";
-        let mut statements = vec![of_nobody.to_owned()];
+        // Otherwise the next thread would get the damaged file, which has the same bytes.
+        let files = ["agui_file_uses", "agui_file_chunks", "agui_files"];
+        let mut statements: Vec<_> = files.iter().map(|table| format!("DELETE FROM {table}")).collect();
+        statements.push(of_nobody.to_owned());
         // Runs without a thread first: their events have no run then.
         let parents = [("thread", "agui_threads"), ("run", "agui_runs")];
         for (key, parent) in parents {
@@ -318,7 +330,9 @@ async fn damage_columns(part: usize, store: Arc<dyn Store>, database: Database) 
                     all.run(ANN, &ask("other", "r", "m", "harmless")).await;
                 }
             }
-            all.remove_orphans(&columns).await;
+            if undamaged.is_none() {
+                all.remove_orphans(&columns).await;
+            }
         }
         if undamaged.is_some() {
             all.check_deletions("undamaged").await;
