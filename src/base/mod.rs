@@ -1,6 +1,5 @@
 //! Small rules that every room uses, such as the units of options. Uses no other room.
 
-#[cfg(feature = "llm")]
 pub(crate) mod base64_text;
 pub(crate) mod complete_on_drop;
 pub(crate) mod hmac;

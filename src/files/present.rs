@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Files, UrlSigner};
+use super::UrlSigner;
 use crate::{
     protocol::{ContentPart, Event, Message, MessageContent, PartSource},
     store::now,
@@ -21,15 +21,9 @@ pub(crate) struct FileUrls {
 }
 
 impl FileUrls {
-    /// `reached_at` is the URL at which the client has reached this server; `[files] public_url` replaces it.
-    pub(crate) fn new(
-        files: &Files,
-        signer: Option<UrlSigner>,
-        owner: Arc<str>,
-        reached_at: impl FnOnce() -> String,
-    ) -> Self {
-        let public = files.options().public_url.as_deref().map(|url| url.trim_end_matches('/').to_owned());
-        Self { signer, owner, base: public.unwrap_or_else(reached_at) }
+    /// `base` is the URL of this server.
+    pub(crate) fn new(signer: Option<UrlSigner>, owner: Arc<str>, base: &str) -> Self {
+        Self { signer, owner, base: base.trim_end_matches('/').to_owned() }
     }
 
     /// Returns the URL of a file.

@@ -1,33 +1,49 @@
 //! Events and messages for the client of a request: with URLs in place of the names of files, which only stored messages have.
 
-use super::{App, Caller};
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::timeout;
+
+use super::{App, Caller, accept::own_address::OwnAddress};
 use crate::{
     auth::owner_of,
-    files::{FileUrls, Files, UrlSigner, event_names_files, event_of_line},
+    files::{FileUrls, UrlSigner, event_names_files, event_of_line},
     protocol::{Event, encode::Encoder},
 };
 
-/// Makes the URLs of files for a client. They are seldom needed, so nothing is made before.
+/// The time that a request waits for the secret of the store, which only the first ones of a process need.
+const SECRET_TIME: Duration = Duration::from_millis(250);
+
+/// Makes the URLs of files for a client. They are seldom needed, so nothing is made before. It holds nothing of the store, which
+/// may be closed while a response is still open.
 #[derive(Clone)]
 pub(crate) struct ClientFiles {
-    files: Files,
     /// `None` while the store is not available.
     signer: Option<UrlSigner>,
-    caller: Caller,
+    owner: Arc<str>,
+    public_url: Option<String>,
+    reached_at: OwnAddress,
 }
 
 impl ClientFiles {
     /// Returns `None` for a server that keeps no files.
     pub(crate) async fn of(app: &App, caller: &Caller) -> Option<Self> {
         let files = app.threads().and_then(|threads| threads.files())?;
-        let signer = files.signer().await;
-        let signer = signer.inspect_err(|error| tracing::warn!(?error, "the URLs of files cannot be signed now")).ok();
-        Some(Self { files: files.clone(), signer, caller: caller.clone() })
+        let signer = timeout(SECRET_TIME, files.signer()).await.ok().and_then(Result::ok);
+        if signer.is_none() {
+            tracing::warn!("the URLs of files cannot be signed now: the store does not answer");
+        }
+        Some(Self {
+            signer,
+            owner: owner_of(caller.principal().as_ref()),
+            public_url: files.options().public_url.clone(),
+            reached_at: caller.reached_at().clone(),
+        })
     }
 
     pub(crate) fn urls(&self) -> FileUrls {
-        let owner = owner_of(self.caller.principal().as_ref());
-        FileUrls::new(&self.files, self.signer, owner, || self.caller.reached_at().url())
+        let base = self.public_url.clone().unwrap_or_else(|| self.reached_at.url());
+        FileUrls::new(self.signer, self.owner.clone(), &base)
     }
 
     fn presented(&self, event: &Event) -> Option<Event> {

@@ -2,13 +2,14 @@
 
 use axum::{
     extract::OriginalUri,
-    http::{HeaderMap, HeaderValue, Uri, header, request::Parts, uri::Authority},
+    http::{HeaderMap, Uri, header, request::Parts, uri::Authority},
 };
 
 /// The address at which a client has reached this server. Its text is made when it is needed, which is seldom.
 #[derive(Clone)]
 pub(crate) struct OwnAddress {
-    host: Option<HeaderValue>,
+    /// A copy: a header keeps the buffer that the request was read into, and this is kept as long as a stream is open.
+    host: Option<Box<str>>,
     is_https: bool,
     /// The path below which proxies and the application have this server.
     prefix: String,
@@ -19,7 +20,7 @@ impl OwnAddress {
         let headers = &head.headers;
         let mount = head.extensions.get().map_or("", |OriginalUri(original)| mount_prefix(original, &head.uri));
         Self {
-            host: headers.get(header::HOST).cloned(),
+            host: headers.get(header::HOST).and_then(|host| host.to_str().ok()).map(Box::from),
             is_https: headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https"),
             prefix: forwarded_prefix(headers).to_owned() + mount,
         }
@@ -27,7 +28,7 @@ impl OwnAddress {
 
     /// Returns the URL, without a slash at its end; only its path if the client has named no host.
     pub(crate) fn url(&self) -> String {
-        let host = self.host.as_ref().and_then(|host| host.to_str().ok()).filter(|it| it.parse::<Authority>().is_ok());
+        let host = self.host.as_ref().filter(|host| host.parse::<Authority>().is_ok());
         let scheme = if self.is_https { "https" } else { "http" };
         host.map_or_else(|| self.prefix.clone(), |host| format!("{scheme}://{host}{}", self.prefix))
     }
@@ -49,7 +50,7 @@ pub(crate) fn forwarded_prefix(headers: &HeaderMap) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderName;
+    use axum::http::{HeaderName, HeaderValue};
 
     use super::*;
 
