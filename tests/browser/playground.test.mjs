@@ -777,6 +777,8 @@ test("with authentication the page asks for the key and keeps it in the tab", as
     await threads(page).getByText("No threads").waitFor();
     assert.equal(await chat(page).getByRole("article").count(), 0, "messages that another key has read");
   } finally {
+    // A page that is open would report that its server is gone.
+    await Promise.all(used.context.pages().map((page) => page.close()));
     await server.stop();
   }
   expectProblem("401 (Unauthorized)");
@@ -855,6 +857,7 @@ test("the tabs of the inspector are in one row, in a window of 1280 px and on a 
   for (const width of [1280, 390]) {
     const page = await open({ viewport: { width, height: 800 } });
     if (width < 1000) await page.locator(".views").getByRole("button", { name: "Inspector" }).click();
+    await page.getByRole("tab").first().waitFor();
     const tops = await page.getByRole("tab").evaluateAll((tabs) => tabs.map(({ offsetTop }) => offsetTop));
     assert.equal(tops.length, 7);
     assert.equal(new Set(tops).size, 1, `${width} px: ${tops}`);
