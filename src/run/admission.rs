@@ -26,6 +26,8 @@ use super::{
 };
 use crate::{
     base::complete_on_drop::CompleteOnDrop,
+    files::{AbsorbError, has_media},
+    protocol::Messages,
     store::{
         BeginOutcome, Lease, LostRun, NewRun, RunRecord, SharedStore, StoreError, ThreadKey, ThreadSize, Topic, now,
     },
@@ -165,6 +167,20 @@ impl ThreadRuns {
     }
 }
 
+impl ThreadRuns {
+    /// Makes files of the media that a client has sent. Returns whether some of them came as data.
+    async fn absorb(&self, owner: &str, messages: &mut Messages) -> Result<bool, StartError> {
+        let Some(files) = self.files.as_ref().filter(|_| messages.iter().any(has_media)) else { return Ok(false) };
+        files.absorb(owner, messages.to_mut()).await.map_err(|error| match error {
+            AbsorbError::UnknownFile { message, part } => StartError::InvalidInput {
+                path: format!("messages[{message}].content[{part}].source.value"),
+                problem: "there is no such file".to_owned(),
+            },
+            AbsorbError::Store(error) => error.into(),
+        })
+    }
+}
+
 impl Admission {
     /// Plans the run, begins and launches it. While the store says that the thread has changed, reads the thread and tries
     /// again.
@@ -226,7 +242,7 @@ impl Admission {
         let Self { threads, key, request, anonymous, loaded, .. } = self;
         let Some(loaded) = loaded else { return Ok(()) };
         let messages = &mut request.input.messages;
-        let taken_back = taken_back(&threads.store, &key.owner, &loaded.branch, messages).await?;
+        let taken_back = taken_back(&threads.store, key, &loaded.branch, messages).await?;
         if taken_back.is_empty() {
             return Ok(());
         }

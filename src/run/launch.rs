@@ -4,13 +4,14 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{
     admission::Admission,
-    agent_with_files::AgentWithFiles,
     agents::AgentEntry,
     control::Stop,
     conversation::{
         branch::LoadedThread, decide::BranchCase, decided, plan::Plan, resume::ResumeDecision, snapshots::snapshots,
     },
-    drive::{clock::RunLimits, driver::Run, progress::Drive as _, transcript::Transcript},
+    drive::{
+        agent_with_files::AgentWithFiles, clock::RunLimits, driver::Run, progress::Drive as _, transcript::Transcript,
+    },
     log::{Follower, LiveLog},
     options::ConcurrentRuns,
     persist::{detached, stored_run::StoredRun, transcribed_run::TranscribedRun},

@@ -9,7 +9,6 @@
 //! There is no channel and no task between an agent and its response, so a slow client slows its agent.
 
 mod admission;
-mod agent_with_files;
 mod agents;
 mod continuation;
 pub(crate) mod control;

@@ -1,5 +1,6 @@
 //! The run itself: the agent is polled within its limits, its events are guarded, and messages and state follow them.
 
+pub(crate) mod agent_with_files;
 pub(crate) mod clock;
 pub(crate) mod driver;
 pub(crate) mod ending;

@@ -12,10 +12,11 @@ use crate::run::{
 };
 use crate::{
     protocol::{Message, MessageId},
-    store::StoreError,
+    store::{StoreError, ThreadKey, ThreadParts},
 };
 
-/// The newest runs whose logs are read, and the part of a log that is read.
+/// The newest runs that are asked whether they went on, those of them whose logs are read, and the part of a log that is read.
+const MAX_ASKED: usize = 32;
 const MAX_RUNS: usize = 4;
 const MAX_PAGES: usize = 16;
 const PAGE_BYTES: usize = 1024 * 1024;
@@ -29,11 +30,12 @@ struct EventIds {
     tool_call_id: Option<MessageId>,
 }
 
-/// Returns the ids of the client's messages that runs of the branch have taken back. Reads logs only if the client shows a
-/// message of an agent that the branch does not have: those of the runs beside it.
+/// Returns the ids of the client's messages that runs of the branch have taken back. Reads from the store only if the client shows
+/// a message of an agent that the branch does not have, and logs only of the runs beside it that went on: pages that make ids of
+/// their own show such messages in each request.
 pub(crate) async fn taken_back(
     store: &MeasuredStore,
-    owner: &str,
+    key: &ThreadKey,
     stored: &Branch,
     client: &[Message],
 ) -> Result<HashSet<MessageId>, StoreError> {
@@ -47,11 +49,15 @@ pub(crate) async fn taken_back(
             runs.extend(before.into_iter().chain(stored.origin(next).run()));
         }
     }
-    runs.sort_unstable();
-    runs.dedup();
+    if runs.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let newest = ThreadParts { runs: MAX_ASKED, ..ThreadParts::default() };
+    let records = store.call("thread", |store| store.thread(key, newest)).await?.map(|view| view.runs);
+    let went_on = records.into_iter().flatten().filter(|run| run.takeovers > 0 && runs.contains(&run.number));
     let mut taken_back = HashSet::new();
-    for run in runs.into_iter().rev().take(MAX_RUNS) {
-        taken_back.extend(taken_back_by(store, owner, run, &unknown).await?);
+    for run in went_on.take(MAX_RUNS) {
+        taken_back.extend(taken_back_by(store, &key.owner, run.number, &unknown).await?);
     }
     Ok(taken_back)
 }

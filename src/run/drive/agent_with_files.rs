@@ -4,23 +4,20 @@ use std::sync::Arc;
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 
-use super::{
-    limits::{memory::RunMemory, start_error::StartError},
-    turn::thread_runs::ThreadRuns,
-};
+use crate::run::limits::memory::RunMemory;
 use crate::{
     agent::{A2ui, Agent, AgentError, EventStream, RunContext},
     base::RunErrorCode,
-    files::{AbsorbError, Files, InPlaceOfFile, has_media, name_again},
+    files::{Files, InPlaceOfFile, name_again},
     protocol::{AgentCapabilities, Event, Messages, RunAgentInput},
 };
 
 /// An agent that gets the data of the files that its input names, and whose snapshots name them again.
-pub(super) struct AgentWithFiles {
-    pub(super) agent: Arc<dyn Agent>,
-    pub(super) files: Files,
-    pub(super) owner: Arc<str>,
-    pub(super) memory: Option<RunMemory>,
+pub(crate) struct AgentWithFiles {
+    pub(crate) agent: Arc<dyn Agent>,
+    pub(crate) files: Files,
+    pub(crate) owner: Arc<str>,
+    pub(crate) memory: Option<RunMemory>,
 }
 
 impl Agent for AgentWithFiles {
@@ -79,18 +76,4 @@ async fn load(
     }
     loading.load(InPlaceOfFile::Note).await;
     Ok(())
-}
-
-impl ThreadRuns {
-    /// Makes files of the media that a client has sent. Returns whether some of them came as data.
-    pub(super) async fn absorb(&self, owner: &str, messages: &mut Messages) -> Result<bool, StartError> {
-        let Some(files) = self.files.as_ref().filter(|_| messages.iter().any(has_media)) else { return Ok(false) };
-        files.absorb(owner, messages.to_mut()).await.map_err(|error| match error {
-            AbsorbError::UnknownFile { message, part } => StartError::InvalidInput {
-                path: format!("messages[{message}].content[{part}].source.value"),
-                problem: "there is no such file".to_owned(),
-            },
-            AbsorbError::Store(error) => error.into(),
-        })
-    }
 }
