@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::{KeyError, Principal};
-use crate::base::{hmac::hmac_sha256, text::hex};
+use crate::base::{
+    hmac::hmac_sha256,
+    text::{from_hex, hex},
+};
 
 const SOURCE: &str = "key";
 
@@ -32,10 +35,7 @@ impl ApiKey {
     /// # Errors
     /// If the text is not 64 hexadecimal digits.
     pub fn from_sha256(name: impl AsRef<str>, hex: &str) -> Result<Self, KeyError> {
-        let digits: Option<Vec<u8>> = hex.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
-        let digits: [u8; 64] = digits.and_then(|digits| digits.try_into().ok()).ok_or(KeyError::Digest)?;
-        let digest = std::array::from_fn(|at| digits[2 * at] << 4 | digits[2 * at + 1]);
-        Ok(Self::new(name.as_ref(), digest))
+        Ok(Self::new(name.as_ref(), from_hex(hex).ok_or(KeyError::Digest)?))
     }
 
     /// Adds facts about the principal, such as a tenant.

@@ -20,6 +20,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Reads 64 hexadecimal digits.
+pub(crate) fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let digits: Option<Vec<u8>> = text.chars().map(|digit| digit.to_digit(16).map(|digit| digit as u8)).collect();
+    let digits: [u8; 64] = digits?.try_into().ok()?;
+    Some(std::array::from_fn(|at| digits[2 * at] << 4 | digits[2 * at + 1]))
+}
+
 /// Returns whether a word is one of a list, which has spaces between its words.
 pub(crate) fn is_in(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|of_list| of_list == word)

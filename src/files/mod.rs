@@ -19,17 +19,19 @@ use tokio::sync::OnceCell;
 
 pub(crate) use absorb::{AbsorbError, has_media};
 pub(crate) use load::{InPlaceOfFile, name_again, names_files};
-pub(crate) use media_type::shown_type;
+pub(crate) use media_type::{image_size, shown_type};
 pub(crate) use options::FileOptions;
 pub(crate) use present::{FileUrls, OWN_FILE, event_names_files, event_of_line};
 pub(crate) use signed_url::{UrlSigner, file_of_url};
 
-use self::media_type::image_size;
 use crate::{
-    base::{refusal::refusals, text::essence},
+    base::{
+        refusal::refusals,
+        text::{essence, hex},
+    },
     store::{
         Store, StoreError, StoreResult,
-        files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, hex},
+        files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile},
         now,
     },
 };

@@ -5,13 +5,8 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest as _, Sha256};
 
-use super::{
-    StoreError, StoreResult,
-    damage::DbRow,
-    files::{StoredFile, hex},
-    read_permits::ReadKind,
-    rows,
-};
+use super::{StoreError, StoreResult, damage::DbRow, files::StoredFile, read_permits::ReadKind, rows};
+use crate::base::text::hex;
 
 /// The bytes of a chunk. Only the last one of a file is shorter.
 const CHUNK_BYTES: usize = 256 * 1024;

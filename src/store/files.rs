@@ -142,16 +142,3 @@ pub(super) fn new_secret() -> [u8; 32] {
     let random: Vec<u8> = (0..3).flat_map(|_| uuid::Uuid::new_v4().into_bytes()).collect();
     Sha256::digest(random).into()
 }
-
-/// Returns bytes in hex.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Reads a secret that [`hex`] has written; `None` if it is damaged.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(super) fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let bytes = text.as_bytes().chunks(2).map(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
-    let bytes: Option<Vec<u8>> = bytes.collect();
-    bytes?.try_into().ok()
-}

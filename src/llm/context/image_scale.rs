@@ -16,7 +16,7 @@ use image::{
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use crate::base::base64_text::LENIENT;
+use crate::{base::base64_text::LENIENT, files::image_size};
 
 /// The characters of base64 in which the size of an image is looked for. Photos have a preview before it.
 const BEGINNING: usize = 256 << 10;
@@ -66,9 +66,7 @@ pub(super) fn is_larger(base64: &str, side: Option<u32>, chars: Option<usize>) -
         end -= 1;
     }
     let Ok(beginning) = LENIENT.decode(&base64[..end]) else { return false };
-    let reader = ImageReader::new(Cursor::new(beginning)).with_guessed_format();
-    let size = reader.ok().and_then(|reader| reader.into_dimensions().ok());
-    size.is_some_and(|(width, height)| width.max(height) > side)
+    image_size(&beginning).is_some_and(|size| size.width.max(size.height) > side)
 }
 
 /// Returns an image with at most this longer side and these characters.

@@ -6,6 +6,7 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::base::text::hex;
 use crate::protocol::{
     ActivityMessage, Event, JsonObject, Message, MessageId, event::ActivitySnapshot, own_names::CONTEXT_SUMMARY,
 };
@@ -92,7 +93,7 @@ fn digest(messages: &[Message]) -> String {
         add(message.id());
         message.tool_calls().iter().for_each(|call| add(&call.id));
     }
-    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..16])
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::prelude::*;
 use crate::{
+    base::text::hex,
     protocol::{ContentPart, PartSource},
-    store::files::{DeletedFile, FileDeletion, FileStore, ImageSize, NewFile, PutFile, StoredFile, hex},
+    store::files::{DeletedFile, FileDeletion, FileStore, ImageSize, NewFile, PutFile, StoredFile},
 };
 
 const ANN: &str = "key:ann";

@@ -9,11 +9,12 @@ use sha2::{Digest as _, Sha256};
 use smart_default::SmartDefault;
 
 use crate::{
+    base::text::hex,
     protocol::{Interrupt, Message, ResumeEntry, ResumeStatus, RunId},
     store::{
         BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, Millis, NewRun, RunEnd, RunRecord, RunStatus, Store,
         StoreError, StoreResult, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
-        files::{DeletedFile, FileDeletion, NewFile, PutFile, hex},
+        files::{DeletedFile, FileDeletion, NewFile, PutFile},
     },
 };
 

@@ -12,12 +12,11 @@ use super::{
     pool::Operation,
     reader::{self, BEGIN_SNAPSHOT, parse},
 };
+use crate::base::text::{from_hex, hex};
 use crate::store::{
     Millis, StoreError, StoreResult,
     file_chunks::{FilePart, chunks},
-    files::{
-        DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, UPLOAD_LIMIT, from_hex, hex, new_secret,
-    },
+    files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, UPLOAD_LIMIT, new_secret},
     read_permits::{ReadKind, SERVER},
     rows,
 };

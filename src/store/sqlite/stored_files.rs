@@ -17,12 +17,11 @@ use super::{
     truncate::{self, ConcurrentReads},
     writer::{JobKind, Tx},
 };
+use crate::base::text::{from_hex, hex};
 use crate::store::{
     Millis, StoreError, StoreResult,
     file_chunks::{FilePart, chunks},
-    files::{
-        DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, UPLOAD_LIMIT, from_hex, hex, new_secret,
-    },
+    files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, UPLOAD_LIMIT, new_secret},
     read_permits::{ReadKind, SERVER},
     rows,
 };
