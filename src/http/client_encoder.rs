@@ -29,6 +29,7 @@ impl ClientFiles {
     /// Returns `None` for a server that keeps no files.
     pub(crate) async fn of(app: &App, caller: &Caller) -> Option<Self> {
         let files = app.threads().and_then(|threads| threads.files())?;
+        let reached_at = caller.reached_at()?.clone();
         let signer = timeout(SECRET_TIME, files.signer()).await.ok().and_then(Result::ok);
         if signer.is_none() {
             tracing::warn!("the URLs of files cannot be signed now: the store does not answer");
@@ -37,7 +38,7 @@ impl ClientFiles {
             signer,
             owner: owner_of(caller.principal().as_ref()),
             public_url: files.options().public_url.clone(),
-            reached_at: caller.reached_at().clone(),
+            reached_at,
         })
     }
 

@@ -44,7 +44,8 @@ pub(crate) fn authenticated(routes: Router<App>, app: &App) -> Router<App> {
 pub(crate) struct Caller {
     /// `None` without authentication.
     principal: Option<Principal>,
-    reached_at: OwnAddress,
+    /// `None` if the server keeps no files, whose URLs alone need it.
+    reached_at: Option<OwnAddress>,
 }
 
 impl Caller {
@@ -53,8 +54,8 @@ impl Caller {
     }
 
     /// The address at which it has reached this server.
-    pub(crate) fn reached_at(&self) -> &OwnAddress {
-        &self.reached_at
+    pub(crate) fn reached_at(&self) -> Option<&OwnAddress> {
+        self.reached_at.as_ref()
     }
 }
 
@@ -71,7 +72,9 @@ async fn authenticate(State(app): State<App>, request: Request, next: Next) -> R
 }
 
 pub(crate) async fn authenticate_caller(app: &App, head: &Parts) -> Result<Caller, ApiError> {
-    Ok(Caller { principal: app.auth().authenticate(head).await?, reached_at: OwnAddress::of(head) })
+    let keeps_files = app.threads().is_some_and(|threads| threads.files().is_some());
+    let reached_at = keeps_files.then(|| OwnAddress::of(head));
+    Ok(Caller { principal: app.auth().authenticate(head).await?, reached_at })
 }
 
 /// Returns the refusal of a `HEAD`, for which axum calls the handler of `GET`: it would read a whole thread, and send nothing
