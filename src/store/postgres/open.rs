@@ -11,7 +11,7 @@ use super::{
 };
 use crate::store::OpenError;
 
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 
 const SCHEMA: &str = include_str!("schema.sql");
 

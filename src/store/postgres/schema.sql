@@ -1,7 +1,7 @@
--- The tables of agui-server, version 1. Times are milliseconds since 1970; JSON is text.
+-- The tables of agui-server, version 2. Times are milliseconds since 1970; JSON is text.
 
 CREATE TABLE agui_schema (version BIGINT NOT NULL);
-INSERT INTO agui_schema (version) VALUES (1);
+INSERT INTO agui_schema (version) VALUES (2);
 
 -- Numbers of runs: each run of a thread has a higher one than the run before it.
 CREATE SEQUENCE agui_run_number;

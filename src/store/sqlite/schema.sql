@@ -1,9 +1,9 @@
--- The tables of agui-server, version 1. Times are milliseconds since 1970; JSON is text.
+-- The tables of agui-server, version 2. Times are milliseconds since 1970; JSON is text.
 -- The process assigns ascending numbers, so rows that are written at the same time are neighbours, and a transaction of
 -- many runs changes few pages.
 
 CREATE TABLE agui_schema (version INTEGER NOT NULL);
-INSERT INTO agui_schema (version) VALUES (1);
+INSERT INTO agui_schema (version) VALUES (2);
 
 CREATE TABLE agui_threads (
     number INTEGER PRIMARY KEY,
