@@ -14,8 +14,8 @@ use reqwest::{Method, RequestBuilder, Response, header};
 use serde_json::{Value, json};
 
 use crate::support::{
-    conversation::{changed_options, refusal},
-    running::Running,
+    conversation::{ask, changed_options, refusal},
+    running::{Running, eventually_async},
 };
 
 const ANN: &str = "ann's key";
@@ -303,6 +303,25 @@ async fn files_count_for_the_stored_bytes_of_their_owner() {
     assert_eq!(refusal(server.upload(ANN, "more", "").await).await, (413, "too_many_stored_bytes".to_owned()));
     assert_eq!(server.request(ANN, Method::DELETE, &path_of(&file)).send().await.unwrap().status(), 204);
     server.uploaded(ANN, "more", "").await;
+}
+
+#[tokio::test]
+async fn a_sweep_removes_what_no_thread_uses() {
+    // So few threads that each new one is followed by a sweep.
+    let server = start_with(|options| {
+        (options.files.unused_age, options.retention.owner_threads) = (Some(1), Some(20));
+    })
+    .await;
+    let file = server.uploaded(ANN, PNG, "").await;
+    let threads = std::sync::atomic::AtomicUsize::new(0);
+    eventually_async("a sweep", async || {
+        let thread = threads.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string();
+        let run = server.request(ANN, Method::POST, "/send-message").json(&ask(&thread, "r", "m", "hello"));
+        run.send().await.unwrap().text().await.unwrap();
+        let read = server.request(ANN, Method::GET, &path_of(&file)).send().await.unwrap();
+        read.status() == 404
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use crate::{
-    store::steps::{ALL, DynStore, NOW, assistant, end_at, run},
+    store::steps::{ALL, DynStore, NOW, assistant, delete_file, end_at, put_file, run},
     support::postgres::Postgres,
 };
 
@@ -272,4 +272,43 @@ async fn a_read_whose_caller_drops_it_is_cancelled_in_postgres() {
     }
     sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
     assert_eq!(store.thread(&key, ALL).await.unwrap().unwrap().nodes.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_go_on_beside_large_uploads_and_their_deletion() {
+    on_each_store(async |name, store| {
+        let number = AtomicUsize::new(0);
+        let begin_and_end = async || {
+            let thread = number.fetch_add(1, Ordering::Relaxed).to_string();
+            let lease = run(&thread, "r").of(BOB).with([Message::user("q", "hello")]).begun(store).await;
+            end_at(NOW).with([assistant("hi")]).finish(store, &lease, 1).await.unwrap();
+        };
+        let alone = slowest(30, begin_and_end).await;
+        let mut uploads = JoinSet::new();
+        for n in 0..4_u8 {
+            let store = store.clone();
+            uploads.spawn(async move { put_file(&store, ANN, vec![n; 20 << 20]).await });
+        }
+        let mut beside = Duration::ZERO;
+        let mut ids = Vec::new();
+        while ids.len() < 4 {
+            beside = beside.max(slowest(1, begin_and_end).await);
+            ids.extend(uploads.try_join_next().map(Result::unwrap));
+        }
+        check(&format!("{name}: a run beside four uploads of 20 MiB"), alone, beside);
+        for id in ids {
+            let store = store.clone();
+            uploads.spawn(async move {
+                delete_file(&store, ANN, &id).await;
+                id
+            });
+        }
+        let mut deleting = Duration::ZERO;
+        while !uploads.is_empty() {
+            deleting = deleting.max(slowest(1, begin_and_end).await);
+            drop(uploads.try_join_next().map(Result::unwrap));
+        }
+        check(&format!("{name}: a run beside their deletion"), alone, deleting);
+    })
+    .await;
 }
