@@ -12,6 +12,7 @@ use crate::base::units;
 #[non_exhaustive]
 pub struct FileOptions {
     /// The largest file, in bytes. A larger upload is refused with 413.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     #[default(20 * 1024 * 1024)]
     pub max_file_bytes: u64,
     /// The bytes of all files of one principal. An upload that would exceed them is refused with 413.

@@ -6,7 +6,7 @@ use crate::{
     http::AllowRule,
     observe::{recordings::RecordOptions, telemetry::logs},
     tools::{http::HttpToolOptions, mcp::McpServerOptions},
-    upstream::secret_names::is_secret_header,
+    upstream::{secret_names::is_secret_header, trust::server_url},
 };
 
 impl Config {
@@ -48,6 +48,10 @@ impl Config {
             let message = format!("{wrong:?} is not a host name such as \"agents.example.com\", without port");
             return Err(origin.error(&["server", "allowed_hosts"], &message));
         }
+        if let Some(wrong) = self.files.public_url.as_deref().filter(|url| server_url(url).is_none()) {
+            let message = format!("{wrong:?} is not a URL such as \"https://chat.example.com\"");
+            return Err(origin.error(&["files", "public_url"], &message));
+        }
         Ok(())
     }
 
@@ -80,6 +84,8 @@ impl Config {
             ),
             (["server", "max_connections"], self.server.max_connections > 0, "at least 1 is needed"),
             (["server", "max_streams"], self.server.max_streams > 0, "at least 1 is needed"),
+            (["files", "max_file_bytes"], self.files.max_file_bytes > 0, "at least 1 is needed"),
+            (["files", "url_days"], self.files.url_days > 0, "at least 1 is needed"),
             (["record", "max_file_bytes"], self.record.max_file_bytes > 0, "at least 1 is needed"),
             (["record", "max_files"], self.record.max_files > 0, "at least 1 is needed"),
             (["record", "max_folder_bytes"], self.record.max_folder_bytes > 0, "at least 1 is needed"),

@@ -243,6 +243,11 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "my.toml:2:1: server.allowed_hosts: \"agents.example.com:8080\" is not a host name",
         ),
         ("[record]\nmax_files = 0", "my.toml:2:1: record.max_files: at least 1 is needed"),
+        ("[files]\nurl_days = 0", "my.toml:2:1: files.url_days: at least 1 is needed"),
+        (
+            "[files]\npublic_url = \"chat.example.com\"",
+            "my.toml:2:1: files.public_url: \"chat.example.com\" is not a URL such as \"https://chat.example.com\"",
+        ),
         (
             "[record]\nheaders = [\"x-tenant\", \"x-api-key\"]",
             "my.toml:2:1: record.headers: \"x-api-key\" looks like a header with credentials",
