@@ -26,16 +26,13 @@ const chat = { used, open, send, shows: ended, stop, field: (page) => page.getBy
 
 /** Does `load`, which loads the page, and waits until the page's lists and chat receive changes from the server. */
 async function joined(page, load) {
-  const join = new Promise((done) =>
-    page.once("websocket", (socket) =>
-      socket.on("framereceived", ({ payload }) => {
-        const [, , topic, event, { status } = {}] = JSON.parse(payload);
-        if (topic.startsWith("user_meta:") && event === "phx_reply" && status === "ok") done();
-      }),
-    ),
-  );
-  await load();
-  await join;
+  const isJoin = ({ payload }) => {
+    const [, , topic, event, { status } = {}] = JSON.parse(payload);
+    return topic.startsWith("user_meta:") && event === "phx_reply" && status === "ok";
+  };
+  // A socket of the page that was there before closes without a join.
+  const joins = (socket) => socket.waitForEvent("framereceived", isJoin).then(() => true, () => false);
+  await Promise.all([page.waitForEvent("websocket", joins), load()]);
 }
 
 /** Presses a button that changes a thread. Waits until the server has done it, because the page shows it earlier. */
@@ -157,10 +154,10 @@ test("Regenerate makes a new answer", async () => {
 });
 
 test("threads are listed, opened, renamed and archived", async () => {
-  const page = await open();
+  const page = await used.newPage();
   const nav = page.getByRole("navigation");
   const row = (name) => nav.locator("span", { has: button(page, name) });
-  await joined(page, () => page.reload());
+  await joined(page, () => used.load(page, "copilotkit"));
   await send(page, "hello, list");
   await ended(page, "Hello!");
   const threadId = await page.evaluate(() => sessionStorage.thread);
