@@ -73,7 +73,8 @@ pub(crate) async fn follow_run(
         Some(number) => number,
         None => query.after.map_or(Ok(0), |after| event_number("after", &after))?,
     };
-    follow_after(&app, &caller, &thread, &run, after, Encoder::negotiate(accepted(&headers))).await
+    let encoder = ClientEncoder::new(&app, &caller, Encoder::negotiate(accepted(&headers))).await;
+    follow_after(&app, &caller, &thread, &run, after, encoder).await
 }
 
 /// Returns the number of the last event that a reconnecting client has.
@@ -95,16 +96,15 @@ pub(crate) async fn follow_after(
     thread: &ThreadId,
     run: &RunId,
     after: u64,
-    encoder: Encoder,
+    encoder: ClientEncoder,
 ) -> ApiResult {
     let threads = app.threads().ok_or(ApiError::NoStoredThreads)?;
     let principal = caller.principal();
     let follower = threads.follow(principal.as_ref(), thread, run, after).await?;
     let Some(mut follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    if let Encoder::Dialect(_) = encoder {
+    if let Encoder::Dialect(_) = encoder.encoder {
         follower.rewind();
     }
-    let encoder = ClientEncoder::new(app, caller, encoder).await;
     let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
     let permit = ResponsePermit::NONE;
     let followed = FollowedRun { threads, before, permit, skip: after, after_first, follower, caller: principal };
@@ -147,10 +147,8 @@ impl FollowedRun {
                                 encoder.encoder.skip(json);
                                 continue;
                             }
-                            if after_first.is_empty() {
-                                encoder.encoder.number(number, &mut out);
-                            }
-                            encoder.line(json, &mut out);
+                            let number_of_line = after_first.is_empty().then_some(number);
+                            encoder.line(json, number_of_line, &mut out);
                             write_with_number(&std::mem::take(&mut after_first), number, &mut encoder, &mut out);
                         }
                     }

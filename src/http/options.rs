@@ -1,6 +1,6 @@
 //! Options of the routes.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use smart_default::SmartDefault;
 
@@ -41,6 +41,8 @@ pub struct HttpOptions {
     pub allowed_hosts: Vec<String>,
     /// The names of request headers that are passed on to agents. No others are.
     pub pass_headers: Vec<String>,
+    /// The agents of whose subagents a client that declares no version of AG-UI gets no `SUBAGENT_*` events.
+    pub without_subagents: HashSet<String>,
     /// The callers of agents that are not for everyone.
     pub allow: Vec<AllowRule>,
     /// True makes a request with `traceparent` a part of the caller's trace. With false, each request begins its own.

@@ -85,7 +85,7 @@ pub(crate) async fn run_or_reconnect(
     request: Request,
 ) -> Result<Response, ApiError> {
     if let Some(after) = last_event_id(request.headers())? {
-        return reconnect(app, after, request).await;
+        return reconnect(app, &agent, after, request).await;
     }
     let (run, encoder) = read_input(app, agent, on_disconnect, request).await?;
     if asks_nothing(&run.input)
@@ -134,20 +134,23 @@ pub(crate) async fn read_input(
 ) -> Result<(RunRequest, ClientEncoder), ApiError> {
     let (read, input) = read_run(app, request, decode_input).await?;
     check_version(&input)?;
+    let without_subagents = without_subagents(app, &agent, &input)?;
     let encoder = read.client_encoder(app, encoder_for(&input, &read.head.headers)).await?;
+    let encoder = encoder.without_subagents(without_subagents);
     Ok((RunRequest { on_disconnect, ..read.into_request(app, agent, input)? }, encoder))
 }
 
 /// Continues the response to a request whose connection broke. The run is not started again: a client that has a part of
 /// its events must not get those of another run.
-async fn reconnect(app: &App, after: u64, request: Request) -> Result<Response, ApiError> {
+async fn reconnect(app: &App, agent: &AgentEntry, after: u64, request: Request) -> Result<Response, ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
     let body = read_body::read(app, &head, body).await?;
     let (input, _) = decode_input(&body)?;
     drop(body);
-    let encoder = encoder_for(&input, &head.headers);
+    let encoder = ClientEncoder::new(app, caller, encoder_for(&input, &head.headers)).await;
+    let encoder = encoder.without_subagents(without_subagents(app, agent, &input)?);
     follow_after(app, caller, &input.thread_id, &input.run_id, after, encoder).await
 }
 
@@ -177,6 +180,17 @@ fn encoder_for(input: &RunAgentInput, headers: &HeaderMap) -> Encoder {
 /// True if the request comes from TanStack AI's client: it repeats the run's id in a header, and declares no version.
 fn is_tanstack(input: &RunAgentInput, headers: &HeaderMap) -> bool {
     input.protocol_version.is_none() && headers.get("x-run-id").is_some_and(|id| id == input.run_id.as_str())
+}
+
+/// Old clients end a run at an event that they do not know, and nothing in their requests tells them from newer ones.
+fn without_subagents(app: &App, agent: &AgentEntry, input: &RunAgentInput) -> Result<bool, ApiError> {
+    match input.forwarded_prop("subagentEvents") {
+        Some(Value::Bool(has_events)) => Ok(!has_events),
+        None | Some(Value::Null) => {
+            Ok(input.protocol_version.is_none() && app.options().without_subagents.contains(agent.name()))
+        }
+        Some(_) => Err(ApiError::InvalidParameter { name: "forwardedProps.subagentEvents", expected: "true or false" }),
+    }
 }
 
 fn check_version(input: &RunAgentInput) -> Result<(), ApiError> {

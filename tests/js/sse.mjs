@@ -6,13 +6,13 @@ export const SSE = "text/event-stream";
 
 /**
  * Posts one run.
- * @param {{ accept?: string, path?: string }} options
+ * @param {{ accept?: string, path?: string, headers?: object }} options `headers`: further headers
  * @returns the status, the headers, and the body as bytes
  */
-export async function post(url, input, { accept = SSE, path = "/send-message" } = {}) {
+export async function post(url, input, { accept = SSE, path = "/send-message", headers } = {}) {
   const response = await fetch(url + path, {
     method: "POST",
-    headers: { "Content-Type": "application/json", Accept: accept },
+    headers: { "Content-Type": "application/json", Accept: accept, ...headers },
     body: JSON.stringify(input),
   });
   const bytes = new Uint8Array(await response.arrayBuffer());

@@ -12,6 +12,8 @@ import { after, test } from "node:test";
 
 import { HttpAgent } from "@ag-ui/client";
 import { AGUI_MEDIA_TYPE, decode } from "@ag-ui/proto";
+import { HttpAgent as HttpAgent0_0_57 } from "client-0-0-57";
+import { HttpAgent as HttpAgent0_0_58 } from "client-0-0-58";
 import { HttpAgent as HttpAgent0_0_59 } from "client-0-0-59";
 
 import { asJson } from "./ids.mjs";
@@ -47,9 +49,18 @@ const SEALED = [
   },
 ];
 
-const remote = createServer((_, response) => {
+/** Events of a remote agent with a subagent that says one text. */
+const TEAM = [
+  { type: "SUBAGENT_STARTED", subagentRunId: "s", name: "writer" },
+  { type: "TEXT_MESSAGE_START", messageId: "w", role: "assistant", subagentRunId: "s" },
+  { type: "TEXT_MESSAGE_CONTENT", messageId: "w", delta: "Dear Ada", subagentRunId: "s" },
+  { type: "TEXT_MESSAGE_END", messageId: "w", subagentRunId: "s" },
+  { type: "SUBAGENT_FINISHED", subagentRunId: "s" },
+];
+
+const remote = createServer((request, response) => {
   const ends = ["RUN_STARTED", "RUN_FINISHED"].map((type) => ({ type, threadId: "t", runId: "r" }));
-  const events = [ends[0], ...SEALED, ends[1]];
+  const events = [ends[0], ...(request.url === "/team" ? TEAM : SEALED), ends[1]];
   response.writeHead(200, { "Content-Type": SSE });
   response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
 });
@@ -58,7 +69,22 @@ await once(remote, "listening");
 const folder = await mkdtemp(join(tmpdir(), "agui-versions-"));
 const config = join(folder, "versions.toml");
 const url = `http://127.0.0.1:${remote.address().port}/`;
-const agents = `[agents.echo]\nkind = "echo"\n\n[agents.sealing]\nkind = "remote"\nurl = "${url}"\n`;
+const agents = `[agents.echo]
+kind = "echo"
+
+[agents.sealing]
+kind = "remote"
+url = "${url}"
+
+[agents.team]
+kind = "remote"
+url = "${url}team"
+
+[agents.team_for_old_clients]
+kind = "remote"
+url = "${url}team"
+subagent_events = false
+`;
 await writeFile(config, `default_agent = "echo"\n\n${agents}`);
 const server = await startServer({ config });
 after(async () => {
@@ -129,4 +155,45 @@ test("@ag-ui/proto 1.0.0 reads the binary events, without the types that it does
   }
   assert.deepEqual(events.slice(1, -1), without1_1(SEALED));
   for (const type of ["acme.thought", "acme.call"]) assert.ok(Buffer.from(bytes).includes(type), type);
+});
+
+for (const [version, Agent, readsSubagents] of [
+  ["1.0.0", HttpAgent, true],
+  ["0.0.59", HttpAgent0_0_59, true],
+  ["0.0.58", HttpAgent0_0_58, false],
+  ["0.0.57", HttpAgent0_0_57, false],
+]) {
+  test(`@ag-ui/client ${version} shows what a subagent says, with subagent_events = false`, async (t) => {
+    t.mock.method(console, "error", () => {});
+    const ask = async (name, parameters) => {
+      const agent = new Agent({ url: `${server.url}/agents/${name}/send-message`, threadId: randomUUID() });
+      agent.addMessage({ id: "u", role: "user", content: "Hello" });
+      const types = [];
+      await agent.runAgent(parameters, { onEvent: ({ event }) => void types.push(event.type) });
+      return { said: agent.messages.at(-1).content, frames: types.filter((type) => type.startsWith("SUBAGENT_")).length };
+    };
+    if (readsSubagents) assert.deepEqual(await ask("team"), { said: "Dear Ada", frames: 2 });
+    else await assert.rejects(ask("team"));
+    // The option is for clients that declare no version; what a request asks for goes before it.
+    const frames = version === "1.0.0" ? 2 : 0;
+    assert.deepEqual(await ask("team_for_old_clients"), { said: "Dear Ada", frames });
+    const asks = { forwardedProps: { subagentEvents: false } };
+    assert.deepEqual(await ask("team", asks), { said: "Dear Ada", frames: 0 });
+  });
+}
+
+test("without events of subagents, a detached run has none for its followers either", async () => {
+  const forwardedProps = { onDisconnect: "continue", subagentEvents: false };
+  const input = { ...asked(), forwardedProps };
+  const { events } = await run(`${server.url}/agents/team`, input);
+  const resumed = await run(`${server.url}/agents/team`, input, { headers: { "Last-Event-ID": "1" } });
+  const shown = TEAM.slice(1, -1).map(({ subagentRunId, ...event }) => event);
+  for (const seen of [events.slice(1), resumed.events]) assert.deepEqual(seen.slice(0, -1), shown);
+  const wrong = await fetch(`${server.url}/agents/team/send-message`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ ...asked(), forwardedProps: { subagentEvents: "no" } }),
+  });
+  assert.equal(wrong.status, 400);
+  assert.equal((await wrong.json()).error.path, "forwardedProps.subagentEvents");
 });

@@ -56,7 +56,9 @@ pub(in crate::server) fn build_auth(config: &Config, origin: &Origin) -> Result<
 }
 
 pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {
+    let without_subagents = config.agents.iter().filter(|(_, agent)| agent.common.subagent_events == Some(false));
     HttpOptions {
+        without_subagents: without_subagents.map(|(name, _)| name.clone()).collect(),
         max_body_bytes: config.server.max_body_bytes,
         max_body_bytes_in_flight: config.server.max_body_bytes_in_flight,
         max_response_bytes_in_flight: config.server.max_response_bytes_in_flight,

@@ -39,6 +39,9 @@ pub(crate) struct CommonOptions {
     pub(crate) description: Option<String>,
     /// The effect of a client that disconnects on its run, in place of `on_disconnect` in `[runs]`.
     pub(crate) on_disconnect: Option<OnDisconnect>,
+    /// False leaves `SUBAGENT_STARTED`, `SUBAGENT_FINISHED`, `SUBAGENT_ERROR` and `subagentRunId` out for clients that declare no
+    /// version of AG-UI, of which older ones end a run at an event that they do not know.
+    pub(crate) subagent_events: Option<bool>,
     /// True makes the runs of the agent render A2UI surfaces, false makes none of them do so. Default: those whose page has a
     /// catalog. A table is true, with options.
     pub(crate) a2ui: Option<A2uiSwitch>,

@@ -47,7 +47,7 @@ pub(super) async fn connect_copilot_thread(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> ApiResult {
-    find_agent(&app, &agent)?;
+    let agent = find_agent(&app, &agent)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
     let input: CopilotConnectInput = decode_members(&body)?;
@@ -58,7 +58,8 @@ pub(super) async fn connect_copilot_thread(
         declared => StreamVersion::for_declared(declared),
     };
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
-    let encoder = ClientEncoder::new(&app, &caller, encoder).await;
+    let without_subagents = protocol_version.is_none() && app.options().without_subagents.contains(agent.name());
+    let encoder = ClientEncoder::new(&app, &caller, encoder).await.without_subagents(without_subagents);
     let caller = caller.principal();
     let permit = app.response_permit(caller.as_ref(), &thread_id).await?;
     let connection = match app.threads() {

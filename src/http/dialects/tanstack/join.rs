@@ -12,7 +12,7 @@ use super::{
 use crate::{
     agent::Principal,
     http::{
-        ApiError, ApiResult, App, Caller, ClientFiles, Path, Query,
+        ApiError, ApiResult, App, Caller, ClientEncoder, ClientFiles, Path, Query,
         follow::{LastEventId, event_number, follow_after, last_event_id},
         read_run::find_agent,
         refuse, response,
@@ -159,7 +159,8 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
         Some(thread) => thread,
         None => threads.thread_of_run(principal.as_ref(), run).await?,
     };
-    follow_after(app, caller, &thread, run, after, Encoder::Dialect(Box::<TanStackEncoder>::default())).await
+    let encoder = Encoder::Dialect(Box::<TanStackEncoder>::default());
+    follow_after(app, caller, &thread, run, after, ClientEncoder::new(app, caller, encoder).await).await
 }
 
 async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery) -> ApiResult {
