@@ -2,6 +2,11 @@
 
 use std::error::Error;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// The characters that a path segment must escape: all but the unreserved ones of RFC 3986.
+const ESCAPED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
 /// Returns a text up to `max_chars` characters. Behind a longer one stands `…`.
 pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
@@ -13,6 +18,11 @@ pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
 /// Returns a MIME type without its parameters, in lower case.
 pub(crate) fn essence(mime_type: &str) -> String {
     mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Returns a text as a segment of a URL's path.
+pub(crate) fn path_segment(text: &str) -> String {
+    utf8_percent_encode(text, ESCAPED_IN_SEGMENT).to_string()
 }
 
 /// Returns bytes as lower-case hexadecimal digits.

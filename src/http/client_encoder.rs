@@ -8,7 +8,7 @@ use super::{App, Caller, accept::own_address::OwnAddress};
 use crate::{
     auth::owner_of,
     files::{FileUrls, UrlSigner, event_names_files, event_of_line},
-    protocol::{Event, encode::Encoder},
+    protocol::{Event, Message, encode::Encoder},
 };
 
 /// The time that a request waits for the secret of the store, which only the first ones of a process need.
@@ -77,6 +77,13 @@ impl ClientEncoder {
 
     pub(crate) fn media_type(&self) -> &'static str {
         self.encoder.media_type()
+    }
+
+    /// Replaces the names of files in messages by their URLs.
+    pub(crate) fn present(&self, messages: &mut [Message]) {
+        if let Some(files) = &self.files {
+            files.urls().present(messages);
+        }
     }
 
     /// Appends an event.

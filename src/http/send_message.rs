@@ -25,6 +25,7 @@ use super::{
     follow::{LastEventId, follow_after, last_event_id},
     read_run::{find_agent, read_run, warn_of_snake_case},
     response_budget::ResponsePermit,
+    run_document::{self, DocumentReader, prefers_async, wants_document},
     run_response::respond_run,
     state::App,
 };
@@ -36,7 +37,7 @@ use crate::{
         decode::{Decoded, decode},
         encode::{Encoder, SSE_MEDIA_TYPE, StreamVersion},
     },
-    run::{AgentEntry, OnDisconnect, RunRequest},
+    run::{AgentEntry, OnDisconnect, RunRequest, StartedRun},
     threads::ThreadConnection,
 };
 
@@ -46,7 +47,7 @@ use crate::{
     path = "/send-message",
     params(LastEventId),
     request_body = RunAgentInput,
-    responses(response::EventResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
+    responses(response::RunResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
 )]
 pub(crate) async fn run_default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     run(&app, None, request).await
@@ -58,7 +59,7 @@ pub(crate) async fn run_default_agent(State(app): State<App>, request: Request) 
     path = "/agents/{agent}/send-message",
     params(LastEventId),
     request_body = RunAgentInput,
-    responses(response::EventResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
+    responses(response::RunResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
 )]
 pub(crate) async fn run_agent(
     State(app): State<App>,
@@ -87,18 +88,30 @@ pub(crate) async fn run_or_reconnect(
     if let Some(after) = last_event_id(request.headers())? {
         return reconnect(app, &agent, after, request).await;
     }
-    let (run, encoder) = read_input(app, agent, on_disconnect, request).await?;
-    if asks_nothing(&run.input)
+    let (is_document, is_async) = (wants_document(request.headers()), prefers_async(request.headers()));
+    let (mut run, encoder) = read_input(app, agent, on_disconnect, request).await?;
+    if is_async {
+        app.threads().ok_or(ApiError::NoStoredThreads)?;
+        run_document::detach(&mut run.input);
+    }
+    if !is_document
+        && asks_nothing(&run.input)
         && let Some((stored, permit)) = stored_thread(app, &run).await?
     {
         let RunRequest { input, principal, .. } = run;
         return Ok(respond_with_thread(app, input.thread_id, stored, Some(input.run_id), encoder, principal, permit));
     }
+    let reader = is_document.then(|| DocumentReader::for_input(&run.input));
+    let (thread, id) = (run.input.thread_id.clone(), run.input.run_id.clone());
     let started = match asks_for_suggestions(&run.input) {
         true => app.runs().start_unstored(run)?,
         false => app.runs().start(run).await?,
     };
-    Ok(respond_run(app, started, encoder).await)
+    Ok(match (started, reader) {
+        (StartedRun::Detached { .. }, _) if is_async => run_document::respond_later(thread, id),
+        (started, Some(reader)) => run_document::respond(app, started, reader, encoder),
+        (started, None) => respond_run(app, started, encoder).await,
+    })
 }
 
 /// Without a message, a reply or a state there is nothing to answer: pages of some other servers get a stored thread so.

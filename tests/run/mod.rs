@@ -4,6 +4,7 @@
 mod branches;
 mod damaged_logs;
 mod detached;
+mod document;
 mod ending;
 mod files;
 mod followers;

@@ -95,7 +95,7 @@ pub(crate) fn layer(cors: &Cors, has_authentication: bool) -> CorsLayer {
         }))
         .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
         .allow_headers(AllowHeaders::mirror_request())
-        .expose_headers([REQUEST_ID, header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::ETAG])
+        .expose_headers([REQUEST_ID, header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::ETAG, header::LOCATION])
         .max_age(Duration::from_secs(3600))
 }
 

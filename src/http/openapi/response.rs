@@ -18,6 +18,9 @@ const JSON: &str = "application/json";
 /// AG-UI events, in both encodings.
 pub(crate) enum EventResponse {}
 
+/// The events of a run, or what it has made.
+pub(crate) enum RunResponse {}
+
 /// A client that continues a run has all events.
 pub(crate) enum CaughtUp {}
 
@@ -30,6 +33,21 @@ pub(crate) enum InnerResponse {}
 impl IntoResponses for EventResponse {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         response("200", "The events.", [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)])
+    }
+}
+
+impl IntoResponses for RunResponse {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let document = || (JSON, Some(component("RunDocument").into()));
+        let events = [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)];
+        let mut responses = response(
+            "200",
+            "The events, or with `Accept: application/json` what the run has made.",
+            events.into_iter().chain([document()]),
+        );
+        let later = "With `Prefer: respond-async`: the run is running, and `Location` names what it will have made.";
+        responses.extend(response("202", later, [document()]));
+        responses
     }
 }
 

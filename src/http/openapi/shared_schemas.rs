@@ -9,11 +9,15 @@ use utoipa::{
 };
 
 use super::schema::{text_of, typed};
-use crate::{base::RunErrorCode, http::refusal_response::Refusal, protocol::Event};
+use crate::{
+    base::RunErrorCode,
+    http::{refusal_response::Refusal, run_document::RunDocument},
+    protocol::Event,
+};
 
 /// Those of responses that several handlers give.
 #[derive(OpenApi)]
-#[openapi(components(schemas(Event, Refusal<'static>, RunErrorCode)))]
+#[openapi(components(schemas(Event, Refusal<'static>, RunDocument, RunErrorCode)))]
 pub(super) struct SharedSchemas;
 
 impl PartialSchema for RunErrorCode {

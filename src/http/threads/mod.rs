@@ -29,5 +29,6 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(fork::fork_thread))
         .routes(routes!(transfer::export_thread))
         .routes(routes!(recording::read_recording))
+        .routes(routes!(runs::read_run))
         .routes(routes!(runs::cancel_run))
 }

@@ -1,16 +1,37 @@
-//! Runs of a thread as JSON, and `POST /threads/{thread}/runs/{run}/cancel`.
+//! Runs of a thread as JSON, `GET /threads/{thread}/runs/{run}`, and `POST /threads/{thread}/runs/{run}/cancel`.
 
-use axum::{Json, http::StatusCode};
-use serde::Serialize;
-use utoipa::{ToSchema, openapi::schema::ObjectBuilder};
+use std::time::Duration;
+
+use axum::{Json, extract::State, http::StatusCode, response::IntoResponse as _};
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+use utoipa::{IntoParams, ToSchema, openapi::schema::ObjectBuilder};
 
 use super::pages::{TimeText, time};
 use crate::{
-    http::{ApiResult, OwnThreads, Path, openapi::schema::text_of, refuse},
+    http::{
+        ApiError, ApiResult, App, OwnThreads, Path, Query,
+        openapi::schema::text_of,
+        refuse,
+        run_document::{DocumentReader, RunDocument, next_events},
+    },
     observe::metrics::Prices,
     protocol::{RunId, ThreadId, TokenUsage},
+    run::log::{FollowError, Follower},
     store::{RunFailure, RunRecord, RunStatus},
+    threads::ThreadError,
 };
+
+/// The longest `wait`, in seconds: proxies close connections that are silent for a minute.
+const MAX_WAIT_SECS: u64 = 50;
+
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RunQuery {
+    /// The time to wait for the end of the run, in seconds. 0 by default.
+    #[param(value_type = Option<u32>, minimum = 0, maximum = 50)]
+    wait: Option<String>,
+}
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -44,6 +65,60 @@ pub(crate) struct Cancellation {
     #[schema(schema_with = cancellation_status)]
     status: &'static str,
     message: &'static str,
+}
+
+/// Returns what a detached run has made, when it has ended.
+///
+/// The messages that it added, its outcome and its tokens.
+#[utoipa::path(
+    get,
+    path = "/threads/{thread}/runs/{run}",
+    tag = "runs",
+    params(RunQuery),
+    responses(
+        (status = 200, description = "The run has ended.", body = RunDocument),
+        (status = 202, description = "It has not ended: `status` is `running`.", body = RunDocument),
+        refuse::ResponseMemory, refuse::Follow, refuse::Parameter, refuse::Store,
+    ),
+)]
+pub(crate) async fn read_run(
+    State(app): State<App>,
+    Path((thread, id)): Path<(ThreadId, RunId)>,
+    Query(query): Query<RunQuery>,
+    own: OwnThreads,
+) -> ApiResult {
+    let wait = query.wait.as_deref().map_or(Ok(0), str::parse);
+    let wait = wait.ok().filter(|wait| *wait <= MAX_WAIT_SECS).map(Duration::from_secs);
+    let wait = wait.ok_or(ApiError::InvalidParameter { name: "wait", expected: "a number of seconds from 0 to 50" })?;
+    let (key, run) = own.threads.detached_run(own.owner(), &thread, &id).await?;
+    let permit = app.response_permit(own.owner(), &thread).await?;
+    let document = match run.status {
+        RunStatus::Running if wait.is_zero() => None,
+        RunStatus::Running => timeout(wait, read_log(own.threads.follower(&key, &run, 0)?, thread.clone())).await.ok(),
+        _ => Some(read_log(own.threads.follower(&key, &run, 0)?, thread.clone()).await),
+    };
+    let Some(document) = document else {
+        return Ok((StatusCode::ACCEPTED, Json(RunDocument::running(thread, id))).into_response());
+    };
+    let mut document = document?;
+    own.present(&mut document.messages);
+    permit.json(&document)
+}
+
+async fn read_log(mut follower: Follower, thread: ThreadId) -> Result<RunDocument, ThreadError> {
+    let mut reader = DocumentReader::for_log(thread, follower.run_id.clone());
+    loop {
+        match next_events(&mut follower).await {
+            Ok(Some(events)) => events.iter().for_each(|event| reader.read(event)),
+            Ok(None) => return Ok(reader.into_document()),
+            Err(FollowError::Store(error)) => return Err(error.into()),
+            Err(FollowError::Gone) => return Err(ThreadError::LogRemoved),
+            // The next request is answered by the server that goes on with the run.
+            Err(FollowError::HandedOver) => {
+                return Ok(RunDocument::running(follower.key.id.clone(), follower.run_id.clone()));
+            }
+        }
+    }
 }
 
 /// Cancels a run, on any replica.

@@ -10,13 +10,13 @@ use axum::{
     http::{Method, Uri, header},
 };
 use bytes::Bytes;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tower::ServiceExt as _;
 use utoipa::ToSchema;
 
 use crate::{
+    base::text::path_segment,
     http::{ApiError, ApiResult, App, accept::media_type::require_json, fallback, read_body, refuse, response},
     protocol::decode::decode_members,
 };
@@ -44,9 +44,6 @@ pub(super) struct EnvelopeParams {
     path: Option<String>,
     http_method: Option<String>,
 }
-
-/// The characters that a path segment must escape: all but the unreserved ones of RFC 3986.
-const ESCAPED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The routes that take inner requests.
 pub(super) struct EnvelopeRoutes {
@@ -99,13 +96,13 @@ pub(super) async fn send_envelope(
 impl Envelope<'_> {
     fn target(&self) -> ApiResult<(Method, Uri)> {
         let params = &self.params;
-        let agent = || path_segment("params.agentId", params.agent_id.as_deref());
+        let agent = || segment_of("params.agentId", params.agent_id.as_deref());
         let (method, path) = match self.method.as_str() {
             "info" => (Method::GET, "/info".to_owned()),
             "agent/run" => (Method::POST, format!("/agent/{}/run", agent()?)),
             "agent/connect" => (Method::POST, format!("/agent/{}/connect", agent()?)),
             "agent/stop" => {
-                let thread = path_segment("params.threadId", params.thread_id.as_deref())?;
+                let thread = segment_of("params.threadId", params.thread_id.as_deref())?;
                 (Method::POST, format!("/agent/{}/stop/{thread}", agent()?))
             }
             "resource/request" => {
@@ -125,8 +122,8 @@ impl Envelope<'_> {
     }
 }
 
-fn path_segment(name: &str, value: Option<&str>) -> ApiResult<String> {
+fn segment_of(name: &str, value: Option<&str>) -> ApiResult<String> {
     let value = value.filter(|value| !value.is_empty());
     let value = value.ok_or_else(|| ApiError::invalid_input(name, "a non-empty string"))?;
-    Ok(utf8_percent_encode(value, ESCAPED_IN_SEGMENT).to_string())
+    Ok(path_segment(value))
 }
