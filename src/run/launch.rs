@@ -10,7 +10,8 @@ use super::{
         branch::LoadedThread, decide::BranchCase, decided, plan::Plan, resume::ResumeDecision, snapshots::snapshots,
     },
     drive::{
-        agent_with_files::AgentWithFiles, clock::RunLimits, driver::Run, progress::Drive as _, transcript::Transcript,
+        agent_with_files::AgentWithFiles, clock::RunLimits, driver::Run, progress::Drive as _,
+        run_report::context_in_span, transcript::Transcript,
     },
     log::{Follower, LiveLog},
     options::ConcurrentRuns,
@@ -24,7 +25,7 @@ use crate::{
     auth::owner_of,
     base::trace::TraceScope,
     files::names_files,
-    observe::{RunObserver, recordings::LiveRecording, telemetry::begin_agent},
+    observe::{RunObserver, recordings::LiveRecording},
     protocol::{
         Event, Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput,
         event::{Custom, MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
@@ -172,13 +173,6 @@ impl Admission {
         tokio::spawn(tracing::Instrument::instrument(detached::drive(transcribed, log), span));
         StartedRun::Detached { follower, snapshots }
     }
-}
-
-/// Returns the context of a server's run, within a span of its own. `trace` is the place of the run's request.
-pub(crate) fn context_in_span(parts: ContextParts, trace: &TraceScope) -> RunContext {
-    let RunIdentity { agent, thread_id, run_id, .. } = &parts.identity;
-    let trace = begin_agent(trace, agent, thread_id, run_id);
-    RunContext::from(parts).within(trace)
 }
 
 /// Returns the events of a request that changes nothing. `replies` are those that were given before.

@@ -15,7 +15,7 @@ pub(crate) mod control;
 pub(crate) mod conversation;
 pub(crate) mod drive;
 pub(crate) mod events;
-pub(crate) mod launch;
+mod launch;
 pub(crate) mod limits;
 pub(crate) mod log;
 mod maintenance;

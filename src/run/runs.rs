@@ -100,7 +100,14 @@ impl RunsBuilder {
     /// Builds the runs of a server that stores threads.
     pub(crate) fn stored(self, store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Runs> {
         let store = MeasuredStore::new(store, self.metrics.clone());
-        let threads = ThreadRuns::new(store, options, self.principal_limits, self.metrics.clone());
+        let title_agent = options.title_agent.as_deref().and_then(|name| {
+            let agent = self.agents.get(Some(name));
+            if agent.is_none() {
+                tracing::warn!(name, "there is no agent [threads] title_agent; titles are made from messages");
+            }
+            agent
+        });
+        let threads = ThreadRuns::new(store, options, title_agent, self.principal_limits, self.metrics.clone());
         Self { accept_instructions: threads.options.accept_instructions, ..self }.build(Some(threads))
     }
 

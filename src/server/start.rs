@@ -1,6 +1,6 @@
 //! From a [`Server`]'s settings to a running server.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
 use axum::Router;
 use futures::future::BoxFuture;
@@ -10,10 +10,8 @@ use super::{Server, ServerError, ServerHandle, configured::BuiltAgents, shutdown
 use crate::{
     http::{self, Connections, Routers},
     observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs},
-    run::{RunMemoryBudget, Runs, RunsBuilder, ThreadOptions},
-    store::Store,
+    run::{RunMemoryBudget, RunsBuilder},
     surfaces,
-    threads::Threads,
 };
 
 /// Connections on the listener for metrics. Requests on further ones are refused.
@@ -133,7 +131,7 @@ impl Server {
             runs.agents.set_default(name.into());
         }
         let runs = match self.store {
-            Some(store) => stored_runs(runs, store, self.threads),
+            Some(store) => runs.stored(store, self.threads),
             None => runs.stateless(),
         };
         if let (Some(data), Some(threads)) = (tools.thread_data(), runs.thread_runs()) {
@@ -177,16 +175,4 @@ fn serve_metrics(listener: TcpListener, routes: Router, options: Connections) ->
     // Its connections are not those of clients, so they do not count.
     tokio::spawn(http::serve(listener, routes, options, Metrics::default(), stopped, std::future::ready(())));
     stop
-}
-
-/// Builds the runs of a server that stores threads, whose titles an agent may make.
-fn stored_runs(runs: RunsBuilder, store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Runs> {
-    let title_agent = options.title_agent.clone();
-    let runs = runs.stored(store, options);
-    let Some(name) = title_agent else { return runs };
-    match (Threads::of(&runs), runs.agent(Some(&name))) {
-        (Some(threads), Some(agent)) => threads.make_titles(agent),
-        _ => tracing::warn!(name, "there is no agent [threads] title_agent; titles are made from messages"),
-    }
-    runs
 }

@@ -1,4 +1,4 @@
-//! The service over stored threads: list, view, search, edit, fork, import and export, feedback, titles.
+//! The service over stored threads: list, view, search, edit, fork, import and export, feedback.
 //!
 //! [`Threads`] has the operations; each file adds those of one kind. Every operation names the owner, so one principal
 //! never sees a thread of another.
@@ -10,7 +10,6 @@ mod feedback;
 mod messages;
 mod recordings;
 mod service;
-pub(crate) mod titles;
 mod views;
 
 pub(crate) use self::{

@@ -101,7 +101,7 @@ const TESTS: &[(&str, &str, &str)] = &[
         "src/http/accept/cors.rs",
         "an_origin_is_logged_once_and_the_number_of_origins_is_bounded",
     ),
-    ("titles by an agent", "src/threads/titles.rs", "a_title_is_bounded"),
+    ("titles by an agent", "src/run/persist/titles.rs", "a_title_is_bounded"),
     ("pages of lists and messages", "tests/threads/edits.rs", "messages_are_read_page_by_page_and_by_run"),
     (
         "reads of the store at a time",

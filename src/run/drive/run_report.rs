@@ -1,20 +1,27 @@
-//! The end of a run for operators: its last log line, its metrics, and the end of its span.
+//! A run for operators: its span, and at its end the last log line and the metrics.
 
 use std::time::Duration;
 
 use super::clock::Clock;
 use crate::{
-    agent::RunContext,
-    base::text::shortened,
+    agent::{ContextParts, RunContext, RunIdentity},
+    base::{text::shortened, trace::TraceScope},
     observe::{
         metrics::CountedRunEnd,
-        telemetry::{AgentEnd, end_agent},
+        telemetry::{AgentEnd, begin_agent, end_agent},
     },
     protocol::TokenUsage,
 };
 
 /// The longest error code that is logged, in characters. An agent can choose its own.
 const MAX_CODE_CHARS: usize = 80;
+
+/// Returns the context of a server's run, within a span of its own. `trace` is the place of the run's request.
+pub(crate) fn context_in_span(parts: ContextParts, trace: &TraceScope) -> RunContext {
+    let RunIdentity { agent, thread_id, run_id, .. } = &parts.identity;
+    let trace = begin_agent(trace, agent, thread_id, run_id);
+    RunContext::from(parts).within(trace)
+}
 
 /// Writes the last log line of a run, counts the run, and ends its span. `outcome` is `success`, `interrupt`, `cancelled`,
 /// `time limit`, `failed`, `abandoned` or `handed over`.

@@ -5,4 +5,5 @@ mod lost_run;
 mod run_result;
 pub(crate) mod stored_request;
 pub(crate) mod stored_run;
+mod titles;
 pub(crate) mod transcribed_run;

@@ -131,7 +131,7 @@ impl HeldLease {
             && matches!(result.status, RunStatus::Finished | RunStatus::Interrupted);
         let thread = result.into_thread(finished);
         if makes_title {
-            self.threads.first_run_ended.get().inspect(|ended| ended(&self.key, thread.branch.messages()));
+            self.threads.make_title(&self.key, thread.branch.messages());
         }
         self.threads.cache.put(self.key.clone(), thread);
         Ok(())

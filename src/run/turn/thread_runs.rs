@@ -10,6 +10,7 @@ use tokio::{sync::Notify, task::AbortHandle};
 
 use super::queue::ThreadQueue;
 use crate::run::{
+    agents::AgentEntry,
     conversation::branch::{BranchCache, LoadedThread},
     events::thread_event_hub::{Announcement, ThreadChange, ThreadEventHub},
     limits::{quota::PrincipalLimits, recovery_backoff::RecoveryBackoff, stored_bytes::StoredBytes},
@@ -23,12 +24,12 @@ use crate::{
     base::permits::Permits,
     files::Files,
     observe::metrics::Metrics,
-    protocol::{Messages, ThreadId},
+    protocol::ThreadId,
     store::{Millis, Store, StoreError, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView},
 };
 
-/// Called after the first successful run of a thread, with the thread's messages.
-pub(crate) type FirstRunEnded = Box<dyn Fn(&ThreadKey, &Messages) + Send + Sync>;
+/// The number of titles that are made at a time.
+const MAX_TITLES: usize = 4;
 
 /// Data of threads outside of the store, such as files. It is removed with its thread.
 #[async_trait]
@@ -59,7 +60,8 @@ pub(crate) struct ThreadRuns {
     pub(crate) tasks: OnceLock<[AbortHandle; 2]>,
     pub(crate) data: OnceLock<Arc<dyn ThreadData>>,
     pub(crate) events: Arc<ThreadEventHub>,
-    pub(crate) first_run_ended: OnceLock<FirstRunEnded>,
+    pub(crate) title_agent: Option<AgentEntry>,
+    pub(crate) titles: Arc<Permits>,
     pub(crate) recovery_backoff: RecoveryBackoff,
     is_stopping: AtomicBool,
     pub(crate) metrics: Metrics,
@@ -72,6 +74,7 @@ impl ThreadRuns {
     pub(crate) fn new(
         store: MeasuredStore,
         options: ThreadOptions,
+        title_agent: Option<AgentEntry>,
         limits: PrincipalLimits,
         metrics: Metrics,
     ) -> Arc<Self> {
@@ -90,7 +93,8 @@ impl ThreadRuns {
             tasks: OnceLock::new(),
             data: OnceLock::new(),
             events: Arc::default(),
-            first_run_ended: OnceLock::new(),
+            title_agent,
+            titles: Permits::new(MAX_TITLES, None),
             recovery_backoff: RecoveryBackoff::default(),
             is_stopping: AtomicBool::new(false),
             metrics,

@@ -5,25 +5,22 @@ use std::{sync::Arc, time::Duration};
 use futures::StreamExt as _;
 use tokio::time::timeout;
 
-use super::{ThreadError, Threads};
 use crate::run::{
-    AgentEntry,
+    agents::AgentEntry,
     conversation::title::{cut_at_word, title_of},
+    drive::run_report::context_in_span,
     events::thread_event_hub::ThreadChange,
-    launch::context_in_span,
+    turn::thread_runs::ThreadRuns,
 };
 use crate::{
     agent::{ContextParts, RunIdentity},
-    base::{
-        permits::{Permit, Permits},
-        trace::TraceScope,
-    },
+    base::trace::TraceScope,
     observe::{
         RunObserver,
         metrics::{GaugeCount, Metrics},
     },
     protocol::{Event, Message, MessageId, Messages, RunAgentInput, RunId, ThreadId},
-    store::{ThreadKey, ThreadUpdate, ThreadVersion},
+    store::{StoreError, ThreadKey, ThreadParts, ThreadUpdate, ThreadVersion},
 };
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,25 +33,15 @@ const MAX_ATTEMPTS: usize = 5;
 const TASK: &str = "Write a title for the following conversation: at most six words, in the language of the \
     conversation, without quotation marks. Answer with the title only.";
 
-/// The number of titles that are made at a time. More threads keep the title of their first message.
-const MAX_AT_A_TIME: usize = 4;
-
-impl Threads {
-    /// Lets an agent make the title of each thread after the thread's first run. Only the first call has an effect.
-    pub(crate) fn make_titles(&self, agent: AgentEntry) {
-        let (server, permits) = (Arc::downgrade(&self.server), Permits::new(MAX_AT_A_TIME, None));
-        let _ = self.runs.first_run_ended.set(Box::new(move |key, messages| {
-            let threads = server.upgrade().and_then(|server| Self::of(&server));
-            if let (Some(threads), Ok(permit)) = (threads, permits.try_take(&key.owner, 1)) {
-                threads.make_title(agent.clone(), permit, key, messages);
-            }
-        }));
-    }
-
-    fn make_title(self, agent: AgentEntry, permit: Permit, key: &ThreadKey, messages: &Messages) {
+impl ThreadRuns {
+    /// Lets the title agent, if there is one, make the title of a thread after the thread's first run. While too many titles
+    /// are made, the thread keeps the title of its first message.
+    pub(super) fn make_title(self: &Arc<Self>, key: &ThreadKey, messages: &Messages) {
+        let Some(agent) = self.title_agent.clone() else { return };
         let made = messages.iter().find_map(title_of);
         let (Some(made), Some(task)) = (made, task(messages)) else { return };
-        let (key, metrics) = (key.clone(), self.runs.metrics.clone());
+        let Ok(permit) = self.titles.try_take(&key.owner, 1) else { return };
+        let (threads, key, metrics) = (self.clone(), key.clone(), self.metrics.clone());
         let active = GaugeCount::new(&metrics.runs.titles);
         tokio::spawn(async move {
             let _held = (permit, active);
@@ -63,25 +50,23 @@ impl Threads {
                 tracing::info!(thread = key.id.as_str(), "the agent of [threads] title_agent made no title");
                 return;
             };
-            if let Err(error) = self.replace_title(&key, &made, &title).await {
+            if let Err(error) = threads.replace_title(&key, &made, &title).await {
                 tracing::warn!(?error, "the title of a thread could not be stored");
             }
         });
     }
 
     /// Replaces the title that was made from the first message. A title that the owner has set meanwhile stays.
-    async fn replace_title(&self, key: &ThreadKey, made: &str, title: &str) -> Result<(), ThreadError> {
+    async fn replace_title(&self, key: &ThreadKey, made: &str, title: &str) -> Result<(), StoreError> {
         for _ in 0..MAX_ATTEMPTS {
-            let thread = match self.header(key).await {
-                Ok(thread) if thread.title.as_deref() == Some(made) => thread,
-                Ok(_) | Err(ThreadError::NoThread) => return Ok(()),
-                Err(error) => return Err(error),
-            };
+            let view = self.store.call("thread", |store| store.thread(key, ThreadParts::default())).await?;
+            let thread = view.map(|view| view.thread).filter(|thread| thread.title.as_deref() == Some(made));
+            let Some(thread) = thread else { return Ok(()) };
             let version = ThreadVersion::of(&thread);
             let update = ThreadUpdate { title: Some(Some(title)), ..ThreadUpdate::default() };
-            if self.runs.store.call("update", |store| store.update(version, &update)).await? {
-                self.runs.cache.raise_version(key, version);
-                self.runs.publish(key, ThreadChange::Renamed);
+            if self.store.call("update", |store| store.update(version, &update)).await? {
+                self.cache.raise_version(key, version);
+                self.publish(key, ThreadChange::Renamed);
                 return Ok(());
             }
         }
