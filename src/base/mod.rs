@@ -13,6 +13,7 @@ pub(crate) mod refusal;
 pub(crate) mod repairs;
 mod run_error_code;
 pub(crate) mod text;
+pub(crate) mod time_text;
 pub(crate) mod trace;
 pub(crate) mod units;
 

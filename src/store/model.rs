@@ -5,10 +5,14 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::protocol::{Interrupt, Message, RunId, ThreadId, TokenUsage, event::run_error_code};
+use crate::{
+    base::time_text,
+    protocol::{Interrupt, Message, RunId, ThreadId, TokenUsage, event::run_error_code},
+};
 
 /// Milliseconds since 1970.
 pub type Millis = i64;
@@ -35,7 +39,7 @@ impl ThreadKey {
 }
 
 /// The right of a process to write for a running run.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lease {
     /// The thread's number.
     pub thread: i64,
@@ -46,7 +50,7 @@ pub struct Lease {
 }
 
 /// A version of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ThreadVersion {
     /// The thread's number. A thread that is deleted and created again has another number.
     pub number: i64,
@@ -213,7 +217,7 @@ impl MessageOrigin {
 }
 
 /// An owner's opinion of a message.
-#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Feedback {
     /// A number of the application's scale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,11 +226,13 @@ pub struct Feedback {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     /// When it was given.
+    #[serde(with = "time_text")]
+    #[schema(value_type = String, format = DateTime)]
     pub at: Millis,
 }
 
 /// The status of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RunStatus {
@@ -259,35 +265,49 @@ impl RunStatus {
     }
 }
 
-/// A run.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// A run. In exports it has no numbers, and nothing about its log.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RunRecord {
     /// Its number in the store.
+    #[serde(skip)]
     pub number: i64,
     /// The number of its thread.
+    #[serde(skip)]
     pub thread: i64,
     /// Its id, unique within the thread.
+    #[serde(rename = "runId")]
     pub id: RunId,
     /// The name of its agent.
     pub agent: String,
     /// True if it continues when its client leaves; such a run has a log.
+    #[serde(skip)]
     pub detached: bool,
     /// Its status.
     pub status: RunStatus,
     /// True if its response reached a client to its end.
+    #[serde(default)]
     pub delivered: bool,
     /// When it began.
+    #[serde(with = "time_text")]
+    #[schema(value_type = String, format = DateTime)]
     pub started_at: Millis,
     /// When it ended.
+    #[serde(with = "time_text")]
+    #[schema(value_type = String, format = DateTime)]
     pub ended_at: Option<Millis>,
     /// The number of events it sent; of a running run, those in its log.
+    #[serde(default)]
     pub events: u64,
     /// The tokens that its model calls used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<TokenUsage>,
     /// The failure of a failed run.
+    #[serde(default, rename = "error", skip_serializing_if = "Option::is_none")]
     pub failure: Option<RunFailure>,
     /// How often another process has taken it over, to go on with it or to close it.
+    #[serde(skip)]
     pub takeovers: u64,
 }
 
@@ -299,7 +319,7 @@ impl RunRecord {
 }
 
 /// The failure of a run.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunFailure {
     /// A stable code.
     #[serde(skip_serializing_if = "Option::is_none")]

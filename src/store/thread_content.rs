@@ -1,43 +1,62 @@
 //! A thread with everything that is stored of it except the logs of its runs, to copy it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::{Feedback, MessageNode, Millis, RunRecord, Thread, json_len};
-use crate::protocol::{Interrupt, JsonObject, Message, ResumeEntry};
+use crate::{
+    base::time_text,
+    protocol::{Interrupt, JsonObject, Message, ResumeEntry},
+};
 
-/// The content of a thread. Messages, states and runs refer to each other by their positions here.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The content of a thread. Messages, states and runs refer to each other by their positions here. This is also the format of
+/// exports.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ThreadContent {
     /// The agent that answered last.
     pub agent: String,
     /// The title.
+    #[serde(default)]
     pub title: Option<String>,
     /// True if the owner has archived it.
+    #[serde(default)]
     pub archived: bool,
     /// The owner's own data.
+    #[serde(default)]
+    #[schema(value_type = Object)]
     pub metadata: JsonObject,
     /// The number of the last message of the current branch, which is its position and one; 0 if there is no message.
     pub head: i64,
     /// The current state, by its position in `states`.
+    #[serde(default)]
     pub state: Option<usize>,
     /// The open interrupts of the current branch.
+    #[serde(default)]
     pub interrupts: Vec<Interrupt>,
     /// The messages of all branches, in the order they were stored.
     pub messages: Vec<CopiedMessage>,
     /// The states at the begin and the end of runs. At most two for each run.
+    #[serde(default)]
     pub states: Vec<Value>,
     /// The runs, the oldest first. At least one; all have ended.
+    #[serde(default)]
     pub runs: Vec<CopiedRun>,
     /// When the first run began.
+    #[serde(with = "time_text")]
+    #[schema(value_type = String, format = DateTime)]
     pub created_at: Millis,
     /// When a run last began or ended.
+    #[serde(with = "time_text")]
+    #[schema(value_type = String, format = DateTime)]
     pub updated_at: Millis,
 }
 
 impl ThreadContent {
     /// Returns the bytes of everything that can be large: messages, feedback, states, and the details of runs, as JSON.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let of_message =
             |copied: &CopiedMessage| json_len(&copied.message) + copied.feedback.as_ref().map_or(0, json_len);
         let of_run = |run: &CopiedRun| {
@@ -53,30 +72,36 @@ impl ThreadContent {
 }
 
 /// A message of a [`ThreadContent`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CopiedMessage {
     /// The number of the message before it, which is smaller than its own; 0 is the root.
     pub parent: i64,
-    /// The run that made it, by its position in [`ThreadContent::runs`]; `None` if a client sent it.
+    /// The run that made it, by its position in `runs`; absent if a client sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<usize>,
     /// The message.
     pub message: Message,
     /// The owner's opinion of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
 }
 
 /// A run of a [`ThreadContent`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CopiedRun {
     /// The run. Its numbers have no meaning, and neither has [`detached`](RunRecord::detached): logs are not copied.
+    #[serde(flatten)]
     pub record: RunRecord,
     /// The number of the last message of its branch.
     pub head: i64,
-    /// The state at its end, by its position in [`ThreadContent::states`].
+    /// The state at its end, by its position in `states`.
+    #[serde(default)]
     pub state: Option<usize>,
     /// The interrupts that were open when it ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<Interrupt>,
-    /// The replies that it brought.
+    /// The replies that it brought, in short.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answered: Vec<ResumeEntry>,
 }
 

@@ -101,12 +101,18 @@ impl Threads {
     ) -> Result<Thread, ThreadError> {
         content.title = content.title.as_deref().and_then(on_one_line);
         content.interrupts = Vec::new();
-        content.messages.iter_mut().for_each(|copied| copied.run = None);
-        for run in &mut content.runs {
-            (run.interrupts, run.answered) = (Vec::new(), Vec::new());
+        let now = now();
+        for CopiedMessage { run, feedback, .. } in &mut content.messages {
+            *run = None;
+            feedback.iter_mut().for_each(|feedback| feedback.at = feedback.at.min(now));
         }
-        // Retention removes old threads. This one is new.
-        content.updated_at = now();
+        for CopiedRun { record, interrupts, answered, .. } in &mut content.runs {
+            (*interrupts, *answered) = (Vec::new(), Vec::new());
+            record.started_at = record.started_at.min(now);
+            record.ended_at = record.ended_at.map(|ended_at| ended_at.min(now));
+        }
+        // A time in the future would keep the thread from removal by age. Retention removes old threads; this one is new.
+        (content.created_at, content.updated_at) = (content.created_at.min(now), now);
         content.runs.push(run_of_copy("import", &content, content.updated_at));
         self.check_content(&content)?;
         if let Some(files) = &self.runs.files {
@@ -179,6 +185,7 @@ impl Threads {
             check_id(&run.record.id, || path("runId"))?;
             check(&path("runId"), ids.insert(&run.record.id), "not the only run with this id")?;
             check_id(&run.record.agent, || path("agent"))?;
+            check(&path("status"), run.record.status != RunStatus::Running, "not the status of an ended run")?;
             check(&path("head"), is_head(run.head), "no number of a message")?;
             check(&path("state"), is_state(run.state), "no position of a state")?;
         }

@@ -5,10 +5,11 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{pages::page_size, transfer::FeedbackJson};
+use super::pages::page_size;
 use crate::{
     http::{ApiError, ApiResult, App, OwnThreads, Path, Query, refuse},
     protocol::{Message, MessageId, RunId, ThreadId},
+    store::Feedback,
     threads::{MessageList, MessageSelection},
 };
 
@@ -38,8 +39,8 @@ pub(crate) struct MessagesJson {
     alternatives: IndexMap<MessageId, Vec<MessageId>>,
     #[serde(skip_serializing_if = "IndexMap::is_empty")]
     /// By message id.
-    #[schema(value_type = BTreeMap<String, FeedbackJson>)]
-    feedback: IndexMap<MessageId, FeedbackJson>,
+    #[schema(value_type = BTreeMap<String, Feedback>)]
+    feedback: IndexMap<MessageId, Feedback>,
 }
 
 /// Returns the messages of the current branch or of a run, page by page.
@@ -77,7 +78,7 @@ impl From<MessageList> for MessagesJson {
             messages: list.messages,
             before: list.before.map(|before| before.to_string()),
             alternatives: list.alternatives.into_iter().collect(),
-            feedback: list.feedback.into_iter().map(|(id, feedback)| (id, feedback.into())).collect(),
+            feedback: list.feedback.into_iter().collect(),
         }
     }
 }

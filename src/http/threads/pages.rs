@@ -1,10 +1,10 @@
 //! Pages of lists, and times as clients see them.
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
+    base::time_text::time_text,
     http::{ApiError, ApiResult, OwnThreads},
     store::{Millis, StoreError, Thread, ThreadPage},
 };
@@ -42,9 +42,8 @@ pub(crate) fn read_cursor(cursor: &str) -> ApiResult<i64> {
 /// A time such as `2026-01-31T12:00:00.000Z`: three digits of milliseconds, so that times sort as texts.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = Time, value_type = String, format = DateTime)]
-pub(crate) struct TimeText(pub(super) String);
+pub(crate) struct TimeText(String);
 
 pub(crate) fn time(millis: Millis) -> TimeText {
-    let time = Timestamp::from_millisecond(millis);
-    TimeText(time.map_or_else(|_| millis.to_string(), |time| format!("{time:.3}")))
+    TimeText(time_text(millis))
 }
