@@ -17,5 +17,8 @@ pub use crate::{
         patch::{AppliedPatch, PatchError, apply, is_pointer},
     },
     run::{Guard, Run, Transcript},
-    store::model::now,
+    store::{
+        files::{DeletedFile, FileDeletion, FileStore, ImageSize, NewFile, PutFile, StoredFile},
+        model::now,
+    },
 };

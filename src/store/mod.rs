@@ -1,14 +1,13 @@
 //! Stored threads: the [`Store`] trait, and its implementations in memory, SQLite and Postgres.
 //!
 //! A store also decides which process may write to a thread. It knows nothing of agents and HTTP. The tests in
-//! `store::contract` check the promises of [`Store`] on every implementation.
+//! `tests/store/contract` check the promises of [`Store`] on every implementation.
 //!
 //! To change what is stored, change the types in `model` and `write`, their conversions in `columns` and `rows`, the tables
 //! and statements in `sqlite` and `postgres`, and the contract. A statement of more than three lines stands in a file of its
 //! own, and takes named parameters in SQLite, one JSON argument or a few parameters in Postgres.
 
 mod columns;
-pub mod contract;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod damage;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
@@ -16,6 +15,7 @@ mod damage_check;
 mod error;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod file_chunks;
+#[allow(missing_docs, reason = "not a part of the interface")]
 pub(crate) mod files;
 mod json_len;
 mod memory;

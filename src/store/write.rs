@@ -127,7 +127,7 @@ pub struct ThreadUpdate<'a> {
 }
 
 /// A new end of the current branch, with the state and the interrupts there.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct HeadUpdate<'a> {
     /// The number of the last message.

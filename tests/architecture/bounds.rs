@@ -115,12 +115,12 @@ const TESTS: &[(&str, &str, &str)] = &[
         "a_large_import_is_indexed_and_deleted_beside_the_runs_of_another_owner",
     ),
     ("searches", "tests/threads/search.rs", "searches_are_bounded"),
-    ("threads", "src/store/contract/remove.rs", "surplus_threads_of_an_owner_are_removed"),
+    ("threads", "tests/store/contract/remove.rs", "surplus_threads_of_an_owner_are_removed"),
     ("size of a file", "tests/http/files.rs", "files_are_limited_by_their_size_their_owner_and_in_all"),
-    ("bytes of files", "src/store/contract/files.rs", "the_bytes_of_files_are_limited"),
-    ("files that no thread uses", "src/store/contract/files.rs", "unused_files_are_removed"),
+    ("bytes of files", "tests/store/file_promises.rs", "the_bytes_of_files_are_limited"),
+    ("files that no thread uses", "tests/store/file_promises.rs", "unused_files_are_removed"),
     ("bytes of threads and files", "tests/threads/owners.rs", "stored_bytes_are_limited_for_one_principal_and_in_all"),
-    ("logs of detached runs", "src/store/contract/remove.rs", "surplus_logs_are_removed"),
+    ("logs of detached runs", "tests/store/contract/remove.rs", "surplus_logs_are_removed"),
     ("threads that are searched for a run", "src/threads/views.rs", "a_thread_is_found_by_its_newest_run_among_200"),
     ("recordings", "src/observe/recordings/folder.rs", "the_oldest_recordings_are_removed_and_other_files_are_not"),
     ("followers of runs", "tests/run/followers.rs", "followers_are_limited_however_they_follow"),
@@ -206,8 +206,9 @@ fn every_bound_has_a_test() {
         let source = read(file);
         let (before, _) = source.split_once(&format!("fn {test}(")).unwrap_or_else(|| panic!("{file} lacks {test}"));
         let attributes = before.rsplit("\n\n").next().unwrap();
-        // The functions of the store's contract become tests by a macro.
-        let is_test = attributes.contains("test") || file.starts_with("src/store/contract/");
+        // The store's promises are called by the tests of each store.
+        let is_promise = file.starts_with("tests/store/contract/") || file.ends_with("_promises.rs");
+        let is_test = attributes.contains("test") || is_promise;
         assert!(is_test, "{file}: {test}, of {resource}, is not a test");
         assert!(!attributes.contains("ignore"), "{file}: {test}, of {resource}, is not run");
     }

@@ -6,16 +6,16 @@ use agui_server::{
     Server,
     agent::{EventStream, RunContext, builtin::Echo, emit::TextMessage, events},
     protocol::{Event, RunAgentInput, event::RunStarted},
-    store::{
-        EventBatch, PostgresStore, SqliteStore,
-        contract::steps::{DynStore, OWNER, TestRun, run, user},
-    },
+    store::{EventBatch, PostgresStore, SqliteStore},
 };
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio::time::sleep;
 
 use super::{ask, changed_options, said};
-use crate::support::{poll::poll_until, postgres::Postgres, running::Running};
+use crate::{
+    store::contract::steps::{DynStore, OWNER, TestRun, run, user},
+    support::{poll::poll_until, postgres::Postgres, running::Running},
+};
 
 /// What is damaged, as SQL about the run `:run`. The log has the events 1 to 2 and 3 to 4.
 const DAMAGES: [(&str, &str); 12] = [

@@ -1,6 +1,8 @@
 //! The contract of the `Store` trait on every store, and what is particular to one of them.
 
+pub(crate) mod contract;
 mod crash;
+mod file_promises;
 mod files;
 mod full_disk;
 mod neighbours;
@@ -10,32 +12,34 @@ mod shared;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agui_server::store::{
-    MemoryStore, PostgresStore, SqliteStore,
-    contract::{self, steps},
-};
+use agui_server::store::{MemoryStore, PostgresStore, SqliteStore};
+use contract::steps;
 
 use crate::support::postgres::Postgres;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_store_keeps_the_contract() {
     contract::check(async || MemoryStore::new()).await;
+    file_promises::check(async || MemoryStore::new()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_sqlite_store_keeps_the_contract() {
     let (folder, files) = (tempfile::tempdir().unwrap(), AtomicUsize::new(0));
-    contract::check(async || {
+    let open = async || {
         let file = format!("{}.db", files.fetch_add(1, Ordering::Relaxed));
         SqliteStore::open(&folder.path().join(file)).await.unwrap()
-    })
-    .await;
+    };
+    contract::check(&open).await;
+    file_promises::check(&open).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_postgres_store_keeps_the_contract() {
     let Some(server) = Postgres::shared() else { return };
-    contract::check(async || PostgresStore::open(&server.database("contract").await).await.unwrap()).await;
+    let open = async || PostgresStore::open(&server.database("contract").await).await.unwrap();
+    contract::check(&open).await;
+    file_promises::check(&open).await;
 }
 
 /// A store whose appends ignore lost leases.
@@ -46,9 +50,11 @@ mod unfenced {
             BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
             MemoryStore, MessagePage, MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store,
             StoreError, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate,
-            ThreadVersion, ThreadView, contract,
+            ThreadVersion, ThreadView,
         },
     };
+
+    use crate::store::contract;
 
     struct Unfenced(MemoryStore);
 

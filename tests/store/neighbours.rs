@@ -24,7 +24,10 @@ use tokio::{
 };
 
 use crate::{
-    store::steps::{ALL, DynStore, NOW, assistant, delete_file, end_at, put_file, run},
+    store::{
+        file_promises::{delete_file, put_file},
+        steps::{DynStore, NOW, all_parts, assistant, end_at, run},
+    },
     support::postgres::Postgres,
 };
 
@@ -117,11 +120,11 @@ async fn reads_of_a_large_thread_keep_no_other_owner_waiting() {
         insert(store, BOB, "small", ["hello".to_owned()]).await;
         let read = async || {
             assert!(store.thread(&key(BOB, "small"), ThreadParts::default()).await.unwrap().is_some());
-            assert!(store.thread(&key(BOB, "small"), ALL).await.unwrap().is_some());
+            assert!(store.thread(&key(BOB, "small"), all_parts()).await.unwrap().is_some());
         };
         let alone = slowest(20, read).await;
         let busy = repeat(20, store, |store| async move {
-            assert_eq!(store.thread(&key(ANN, "large"), ALL).await.unwrap().unwrap().nodes.len(), 60);
+            assert_eq!(store.thread(&key(ANN, "large"), all_parts()).await.unwrap().unwrap().nodes.len(), 60);
         });
         let mut busy = busy.await;
         let beside = slowest(20, read).await;
@@ -260,7 +263,7 @@ async fn a_read_whose_caller_drops_it_is_cancelled_in_postgres() {
     let waiting =
         "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
     let key = key(ANN, "a");
-    let mut read = Box::pin(store.thread(&key, ALL));
+    let mut read = Box::pin(store.thread(&key, all_parts()));
     let count = async |other: &mut PgConnection| sqlx::query_scalar::<_, i64>(waiting).fetch_one(other).await.unwrap();
     while count(&mut other).await == 0 {
         assert!(timeout(Duration::from_millis(10), &mut read).await.is_err());
@@ -271,7 +274,7 @@ async fn a_read_whose_caller_drops_it_is_cancelled_in_postgres() {
         assert!(begin.elapsed() < Duration::from_secs(2), "it still waits for the lock");
     }
     sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
-    assert_eq!(store.thread(&key, ALL).await.unwrap().unwrap().nodes.len(), 1);
+    assert_eq!(store.thread(&key, all_parts()).await.unwrap().unwrap().nodes.len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

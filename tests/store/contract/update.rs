@@ -24,9 +24,9 @@ pub(super) async fn an_update_changes_only_what_it_names(store: DynStore) {
     let lease = begin.with([user("u")]).begun(&store).await;
     let metadata = Map::from_iter([("tag".to_owned(), json!(["\0", 1.5]))]);
     let updates = [
-        ThreadUpdate { archived: Some(true), ..ThreadUpdate::default() },
-        ThreadUpdate { metadata: Some(&metadata), ..ThreadUpdate::default() },
-        ThreadUpdate { title: Some(Some("Two")), ..ThreadUpdate::default() },
+        changed(ThreadUpdate::default(), |it| it.archived = Some(true)),
+        changed(ThreadUpdate::default(), |it| it.metadata = Some(&metadata)),
+        changed(ThreadUpdate::default(), |it| it.title = Some(Some("Two"))),
         ThreadUpdate::default(),
     ];
     for (number, update) in updates.iter().enumerate() {
@@ -43,7 +43,10 @@ pub(super) async fn an_update_changes_only_what_it_names(store: DynStore) {
     let kept = thread(&store, "t").await.thread;
     assert_eq!((kept.title.as_deref(), kept.archived, &kept.metadata), (Some("Two"), true, &metadata));
     let empty = Map::new();
-    let removal = ThreadUpdate { title: Some(None), metadata: Some(&empty), ..ThreadUpdate::default() };
+    let removal = changed(ThreadUpdate::default(), |it| {
+        it.title = Some(None);
+        it.metadata = Some(&empty);
+    });
     assert!(store.update(version(&store, "t").await, &removal).await.unwrap());
     let removed = thread(&store, "t").await.thread;
     assert_eq!((removed.title, removed.metadata), (None, empty));
@@ -52,7 +55,7 @@ pub(super) async fn an_update_changes_only_what_it_names(store: DynStore) {
 pub(super) async fn an_update_with_an_outdated_version_writes_nothing(store: DynStore) {
     ended_run(&store, run("t", "r")).await;
     let known = version(&store, "t").await;
-    let update = ThreadUpdate { archived: Some(true), ..ThreadUpdate::default() };
+    let update = changed(ThreadUpdate::default(), |it| it.archived = Some(true));
     for wrong in
         [ThreadVersion { version: known.version - 1, ..known }, ThreadVersion { number: known.number + 1000, ..known }]
     {
@@ -69,8 +72,9 @@ pub(super) async fn the_head_moves_to_another_branch_but_not_during_a_run(store:
     let state = thread(&store, "t").await.thread.state.map(|(number, _)| number);
     let other = TestRun { base: Some(0), state: Some(json!(3)), ..run("t", "s") }.with([user("v")]).begun(&store).await;
     let interrupts = [Interrupt::new("x")];
-    let head = HeadUpdate { head: 2, state_number: state, interrupts: &interrupts };
-    let update = ThreadUpdate { head: Some(head), ..ThreadUpdate::default() };
+    let mut head = HeadUpdate::default();
+    (head.head, head.state_number, head.interrupts) = (2, state, &interrupts);
+    let update = changed(ThreadUpdate::default(), |it| it.head = Some(head));
     assert!(!store.update(version(&store, "t").await, &update).await.unwrap());
     end_at(NOW).finish(&store, &other, 3).await.unwrap();
     assert_eq!(branch(&thread(&store, "t").await), "v");

@@ -204,7 +204,7 @@ pub(super) async fn what_a_run_was_given_is_removed_with_its_log(store: DynStore
     end_at(NOW).last(batch(&logged, 1, 1)).finish(&store, &logged, 0).await.unwrap();
     let without_events = begin("v", "r").await;
     finish(&store, &without_events, NOW).await;
-    let logs = Retention { log_age: Some(1000), ..Retention::default() };
+    let logs = changed(Retention::default(), |it| it.log_age = Some(1000));
     let swept = store.sweep(&logs, NOW + 2000).await.unwrap();
     assert_eq!((swept.threads, swept.logs), (0, 2));
     assert!(!is_kept(logged.run).await && !is_kept(without_events.run).await && is_kept(running.run).await);

@@ -14,13 +14,13 @@ async fn said(store: &DynStore, thread: &str, question: &str, answer: &str) {
 }
 
 async fn found(store: &DynStore, query: &str) -> String {
-    listed(store, OWNER, ThreadPage { query: Some(query.to_owned()), ..ThreadPage::first(99) }).await
+    listed(store, OWNER, changed(ThreadPage::first(99), |it| it.query = Some(query.to_owned()))).await
 }
 
 async fn renamed(store: &DynStore, thread: &str, title: Option<&str>) {
     let thread = view(store, &key(thread)).await.unwrap().thread;
     let version = ThreadVersion::of(&thread);
-    let update = ThreadUpdate { title: Some(title), ..ThreadUpdate::default() };
+    let update = changed(ThreadUpdate::default(), |it| it.title = Some(title));
     assert!(store.update(version, &update).await.unwrap());
 }
 
@@ -100,7 +100,7 @@ pub(super) async fn found_threads_are_paged_and_filtered_like_all_others(store: 
     for n in 0..9 {
         said(&store, &n.to_string(), "apples", "pears").await;
     }
-    let mut page = ThreadPage { query: Some("apples".to_owned()), ..ThreadPage::first(4) };
+    let mut page = changed(ThreadPage::first(4), |it| it.query = Some("apples".to_owned()));
     let mut pages = Vec::new();
     loop {
         let found = store.threads(OWNER, &page).await.unwrap();
@@ -110,12 +110,18 @@ pub(super) async fn found_threads_are_paged_and_filtered_like_all_others(store: 
     }
     assert_eq!(pages, ["8765", "4321", "0"]);
     for page in [
-        ThreadPage { archived: Some(true), after: None, ..page.clone() },
-        ThreadPage { agent: Some("other".to_owned()), after: None, ..page.clone() },
+        changed(page.clone(), |it| {
+            it.archived = Some(true);
+            it.after = None;
+        }),
+        changed(page.clone(), |it| {
+            it.agent = Some("other".to_owned());
+            it.after = None;
+        }),
     ] {
         assert!(store.threads(OWNER, &page).await.unwrap().is_empty());
     }
-    assert!(store.threads("key:bob", &ThreadPage { after: None, ..page }).await.unwrap().is_empty());
+    assert!(store.threads("key:bob", &changed(page, |it| it.after = None)).await.unwrap().is_empty());
 }
 
 pub(super) async fn many_matches_in_one_thread_hide_no_other_thread(store: DynStore) {

@@ -50,7 +50,7 @@ pub(super) async fn a_repeated_finish_changes_nothing(store: DynStore) {
     // Another time or status is another end: another process may have closed the run.
     assert!(is_lost(end(NOW + 2).finish(&store, &first, 0).await));
     let failed = end(NOW + 1);
-    let failed = TestEnd { end: RunEnd { status: RunStatus::Failed, ..failed.end }, ..failed };
+    let failed = TestEnd { end: changed(failed.end, |it| it.status = RunStatus::Failed), ..failed };
     assert!(is_lost(failed.finish(&store, &first, 0).await));
     // Also after a run of the same id has replaced it.
     finish(&store, &second, NOW + 1).await;
@@ -67,7 +67,11 @@ pub(super) async fn every_status_is_stored(store: DynStore) {
             let lease = lease(&store, "t", "r").await;
             let (usage, failure) = (vec![usage.clone(); status as usize], failure(code));
             let failure = (status == RunStatus::Failed).then_some(&failure);
-            let end = RunEnd { events: 12, usage: &usage, failure, ..RunEnd::new(status, 0) };
+            let end = changed(RunEnd::new(status, 0), |it| {
+                it.events = 12;
+                it.usage = &usage;
+                it.failure = failure;
+            });
             store.finish(&lease, &end).await.unwrap();
             let run = record(&store, "t", "r").await;
             assert_eq!((run.status, run.ended_at, run.events), (status, Some(end.ended_at), 12));

@@ -4,7 +4,7 @@ use super::prelude::*;
 
 async fn page(store: &DynStore, after: Option<&Thread>, limit: usize) -> Vec<Thread> {
     store
-        .threads("key:ann", &ThreadPage { after: after.map(|last| last.run), ..ThreadPage::first(limit) })
+        .threads("key:ann", &changed(ThreadPage::first(limit), |it| it.after = after.map(|last| last.run)))
         .await
         .unwrap()
 }
@@ -35,7 +35,7 @@ pub(super) async fn archived_threads_and_agents_are_selected(store: DynStore) {
         let key = ThreadKey { owner: "key:ann".into(), id: id.into() };
         let thread = view(&store, &key).await.unwrap().thread;
         let version = ThreadVersion::of(&thread);
-        let update = ThreadUpdate { archived: Some(archived), ..ThreadUpdate::default() };
+        let update = changed(ThreadUpdate::default(), |it| it.archived = Some(archived));
         assert!(store.update(version, &update).await.unwrap());
     }
     let x = || Some("x".to_owned());
@@ -47,7 +47,7 @@ pub(super) async fn archived_threads_and_agents_are_selected(store: DynStore) {
         (Some(true), x(), "d"),
         (None, Some(String::new()), ""),
     ] {
-        let page = ThreadPage { after: None, limit: 9, archived, agent, query: None };
+        let page = changed(ThreadPage::first(9), |it| (it.archived, it.agent) = (archived, agent));
         let listed = store.threads("key:ann", &page).await.unwrap();
         assert_eq!(names(&listed), expected, "{page:?}");
         assert!(archived.is_none_or(|archived| listed.iter().all(|thread| thread.archived == archived)));
@@ -82,7 +82,7 @@ pub(super) async fn runs_are_read_newest_first(store: DynStore) {
     lease(&store, "u", "other").await;
     for (limit, expected) in [(9, "acb"), (2, "ac"), (0, "")] {
         let view =
-            store.thread(&key("t"), ThreadParts { runs: limit, ..ThreadParts::default() }).await.unwrap().unwrap();
+            store.thread(&key("t"), changed(ThreadParts::default(), |it| it.runs = limit)).await.unwrap().unwrap();
         assert_eq!(view.runs.iter().map(|run| run.id.to_string()).collect::<String>(), expected);
         assert!(view.nodes.is_empty());
     }

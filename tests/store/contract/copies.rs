@@ -16,7 +16,10 @@ async fn store_thread(store: &DynStore) -> ThreadContent {
     let metadata = Map::from_iter([("tag".to_owned(), json!([1]))]);
     let known = thread(store, "t").await.thread;
     let version = ThreadVersion::of(&known);
-    let update = ThreadUpdate { archived: Some(true), metadata: Some(&metadata), ..ThreadUpdate::default() };
+    let update = changed(ThreadUpdate::default(), |it| {
+        it.archived = Some(true);
+        it.metadata = Some(&metadata);
+    });
     assert!(store.update(version, &update).await.unwrap());
     assert!(store.set_feedback(known.number, &"a".into(), Some(&opinion(0.5))).await.unwrap());
     lease(store, "t", "running").await;

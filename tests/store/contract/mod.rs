@@ -1,14 +1,4 @@
-//! Tests of the promises of [`Store`], for everybody who implements it.
-//!
-//! ```
-//! use agui_server::store::{MemoryStore, contract};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # tokio::runtime::Runtime::new()?.block_on(async {
-//! contract::check(async || MemoryStore::new()).await;
-//! # });
-//! # Ok(()) }
-//! ```
+//! Tests of the promises of [`Store`]. Who implements it copies this folder, which needs nothing of this repository but the crate.
 //!
 //! Use `#[tokio::test(flavor = "multi_thread")]`, because several promises are about concurrent operations. Test
 //! yourself what [`check`] cannot: that a write survives the end of the process (promise 6), and an unreachable
@@ -20,7 +10,6 @@
 mod begin;
 mod branches;
 mod copies;
-mod files;
 mod finish;
 mod lease;
 mod log;
@@ -30,32 +19,34 @@ mod read;
 mod remove;
 mod search;
 mod shared;
-#[doc(hidden)]
 pub mod steps;
 mod update;
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
+use agui_server::store::Store;
 use futures::{FutureExt as _, future::LocalBoxFuture};
-
-use super::Store;
 
 /// Checks every promise, each on a new store that `new_store` makes. A new store must be empty.
 ///
 /// # Panics
 /// If the store breaks a promise. The message names all broken promises and what was seen.
 pub async fn check<S: Store>(new_store: impl AsyncFn() -> S) {
+    check_all(PROMISES, new_store).await;
+}
+
+pub async fn check_all<S: Store>(promises: &[(&str, Promise)], new_store: impl AsyncFn() -> S) {
     let mut broken = Vec::new();
-    for (name, promise) in PROMISES {
+    for (name, promise) in promises {
         let store = Arc::new(new_store().await);
         if let Err(panic) = AssertUnwindSafe(promise(store)).catch_unwind().await {
             broken.push(format!("\n- {name}: {}", panic_text(&*panic)));
         }
     }
-    assert!(broken.is_empty(), "the store breaks {} of {} promises:{}", broken.len(), PROMISES.len(), broken.concat());
+    assert!(broken.is_empty(), "the store breaks {} of {} promises:{}", broken.len(), promises.len(), broken.concat());
 }
 
-type Promise = fn(steps::DynStore) -> LocalBoxFuture<'static, ()>;
+pub type Promise = fn(steps::DynStore) -> LocalBoxFuture<'static, ()>;
 
 macro_rules! promises {
     ($($area:ident: $($name:ident),+;)+) => {
@@ -76,10 +67,6 @@ promises! {
         the_end_state_has_branch_state_and_interrupts, an_answered_interrupt_is_not_in_the_end_state;
     copies: a_thread_is_read_with_all_its_content, a_thread_is_created_with_its_content,
         feedback_is_replaced_and_removed;
-    files: the_same_bytes_of_an_owner_are_one_file, bytes_are_read_whole_and_in_parts, files_are_listed_newest_first,
-        a_file_is_used_by_threads_whose_messages_name_it, unused_files_are_removed, the_bytes_of_files_are_limited,
-        all_files_of_an_owner_are_deleted_with_its_threads, concurrent_uploads_of_the_same_bytes_make_one_file,
-        the_secret_stays_the_same;
     finish: an_end_is_stored_whole, a_finish_without_the_lease_writes_nothing, a_repeated_finish_changes_nothing,
         every_status_is_stored, concurrent_operations_on_many_threads_do_not_interfere;
     lease: a_lost_run_is_taken_over_once, after_a_take_over_the_old_lease_writes_nothing;

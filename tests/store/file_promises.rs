@@ -1,21 +1,47 @@
-//! Promises about files. Stores without files pass.
+//! The promises of the stores of this crate about files.
 
+use std::collections::HashSet;
+
+use agui_server::{
+    internal::{DeletedFile, FileDeletion, FileStore, ImageSize, NewFile, PutFile, StoredFile, now},
+    protocol::{ContentPart, Message, PartSource},
+    store::{Millis, Store, ThreadKey},
+};
 use bytes::Bytes;
+use futures::future::join_all;
 use sha2::{Digest as _, Sha256};
 
-use super::prelude::*;
-use crate::{
-    base::text::hex,
-    protocol::{ContentPart, PartSource},
-    store::files::{DeletedFile, FileDeletion, FileStore, ImageSize, NewFile, PutFile, StoredFile},
-};
+use super::contract::{self, Promise, steps::*};
+
+/// Checks every promise about files, each on a new store.
+pub async fn check<S: Store>(new_store: impl AsyncFn() -> S) {
+    contract::check_all(PROMISES, new_store).await;
+}
+
+const PROMISES: &[(&str, Promise)] = &[
+    ("the_same_bytes_of_an_owner_are_one_file", |store| Box::pin(the_same_bytes_of_an_owner_are_one_file(store))),
+    ("bytes_are_read_whole_and_in_parts", |store| Box::pin(bytes_are_read_whole_and_in_parts(store))),
+    ("files_are_listed_newest_first", |store| Box::pin(files_are_listed_newest_first(store))),
+    ("a_file_is_used_by_threads_whose_messages_name_it", |store| {
+        Box::pin(a_file_is_used_by_threads_whose_messages_name_it(store))
+    }),
+    ("unused_files_are_removed", |store| Box::pin(unused_files_are_removed(store))),
+    ("the_bytes_of_files_are_limited", |store| Box::pin(the_bytes_of_files_are_limited(store))),
+    ("all_files_of_an_owner_are_deleted_with_its_threads", |store| {
+        Box::pin(all_files_of_an_owner_are_deleted_with_its_threads(store))
+    }),
+    ("concurrent_uploads_of_the_same_bytes_make_one_file", |store| {
+        Box::pin(concurrent_uploads_of_the_same_bytes_make_one_file(store))
+    }),
+    ("the_secret_stays_the_same", |store| Box::pin(the_secret_stays_the_same(store))),
+];
 
 const ANN: &str = "key:ann";
 const BOB: &str = "key:bob";
 const FAR: Millis = 1 << 50;
 
 async fn put_with(files: &dyn FileStore, file: NewFile<'_>) -> PutFile {
-    let digest = hex(&Sha256::digest(&file.bytes));
+    let digest = digest_of(&file.bytes);
     files.put(&NewFile { digest: &digest, ..file }).await.unwrap()
 }
 
@@ -41,7 +67,11 @@ async fn put(files: &dyn FileStore, owner: &'static str, bytes: &'static str) ->
 }
 
 fn naming(id: &str) -> Message {
-    let part = ContentPart::image(PartSource::of_stored_file(id, "image/png"));
+    let part = ContentPart::image(PartSource::File {
+        value: id.to_owned(),
+        provider: Some("agui-server".to_owned()),
+        mime_type: Some("image/png".to_owned()),
+    });
     Message::user(format!("of {id}"), vec![ContentPart::text("see"), part])
 }
 
@@ -57,7 +87,7 @@ async fn has(files: &dyn FileStore, file: &StoredFile) -> bool {
     found.is_some()
 }
 
-pub(super) async fn the_same_bytes_of_an_owner_are_one_file(store: DynStore) {
+async fn the_same_bytes_of_an_owner_are_one_file(store: DynStore) {
     let Some(files) = store.files() else { return };
     let file = put(files, ANN, "picture").await;
     assert_eq!((&*file.owner, &*file.media_type, file.name.as_deref()), (ANN, "image/png", Some("é.png")));
@@ -73,7 +103,7 @@ pub(super) async fn the_same_bytes_of_an_owner_are_one_file(store: DynStore) {
     assert_eq!(bytes.as_deref(), Some(&b"picture"[..]));
 }
 
-pub(super) async fn bytes_are_read_whole_and_in_parts(store: DynStore) {
+async fn bytes_are_read_whole_and_in_parts(store: DynStore) {
     let Some(files) = store.files() else { return };
     const CHUNK: u64 = 256 * 1024;
     for length in [1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK - 7] {
@@ -88,7 +118,7 @@ pub(super) async fn bytes_are_read_whole_and_in_parts(store: DynStore) {
     }
 }
 
-pub(super) async fn files_are_listed_newest_first(store: DynStore) {
+async fn files_are_listed_newest_first(store: DynStore) {
     let Some(files) = store.files() else { return };
     let mut all = Vec::new();
     for bytes in ["a", "b", "c"] {
@@ -100,7 +130,7 @@ pub(super) async fn files_are_listed_newest_first(store: DynStore) {
     assert!(files.files("key:carl", None, 9).await.unwrap().is_empty());
 }
 
-pub(super) async fn a_file_is_used_by_threads_whose_messages_name_it(store: DynStore) {
+async fn a_file_is_used_by_threads_whose_messages_name_it(store: DynStore) {
     let Some(files) = store.files() else { return };
     let [sent, made, changed, other] = [
         put(files, ANN, "a").await,
@@ -135,7 +165,7 @@ pub(super) async fn a_file_is_used_by_threads_whose_messages_name_it(store: DynS
     assert!(!has(files, &made).await && has(files, &sent).await);
 }
 
-pub(super) async fn unused_files_are_removed(store: DynStore) {
+async fn unused_files_are_removed(store: DynStore) {
     let Some(files) = store.files() else { return };
     let sweep = async |before| files.sweep_files(before, NOW).await.unwrap();
     let [old, kept, used] = [put(files, ANN, "a").await, put(files, ANN, "b").await, put(files, ANN, "c").await];
@@ -159,7 +189,7 @@ pub(super) async fn unused_files_are_removed(store: DynStore) {
     put(files, ANN, "c").await;
 }
 
-pub(super) async fn the_bytes_of_files_are_limited(store: DynStore) {
+async fn the_bytes_of_files_are_limited(store: DynStore) {
     let Some(files) = store.files() else { return };
     run("t", "r").of(ANN).with([user("x")]).ended(&store, answer(["y"])).await;
     let of_threads = [store.stored_bytes(Some(ANN)).await.unwrap(), store.stored_bytes(None).await.unwrap()];
@@ -182,7 +212,7 @@ pub(super) async fn the_bytes_of_files_are_limited(store: DynStore) {
     assert_eq!(concurrent.await.into_iter().filter(|put| is_stored(put.clone())).count(), 5);
 }
 
-pub(super) async fn all_files_of_an_owner_are_deleted_with_its_threads(store: DynStore) {
+async fn all_files_of_an_owner_are_deleted_with_its_threads(store: DynStore) {
     let Some(files) = store.files() else { return };
     let [used, unused, other] = [put(files, ANN, "a").await, put(files, ANN, "b").await, put(files, BOB, "a").await];
     run("t", "r").of(ANN).with([naming(&used.id)]).ended(&store, answer(["x"])).await;
@@ -193,7 +223,7 @@ pub(super) async fn all_files_of_an_owner_are_deleted_with_its_threads(store: Dy
     assert!(store.damaged_rows().await.unwrap().is_empty());
 }
 
-pub(super) async fn concurrent_uploads_of_the_same_bytes_make_one_file(store: DynStore) {
+async fn concurrent_uploads_of_the_same_bytes_make_one_file(store: DynStore) {
     let Some(files) = store.files() else { return };
     let puts = join_all((0..20).map(|_| put_with(files, new_file(ANN, vec![7; 400_000])))).await;
     let found = puts.iter().map(|put| match put {
@@ -206,9 +236,39 @@ pub(super) async fn concurrent_uploads_of_the_same_bytes_make_one_file(store: Dy
     assert!(store.damaged_rows().await.unwrap().is_empty());
 }
 
-pub(super) async fn the_secret_stays_the_same(store: DynStore) {
+async fn the_secret_stays_the_same(store: DynStore) {
     let Some(files) = store.files() else { return };
     let secrets = join_all((0..9).map(|_| files.secret())).await;
     let secrets: HashSet<_> = secrets.into_iter().map(Result::unwrap).collect();
     assert!(secrets.len() == 1 && !secrets.contains(&[0; 32]));
+}
+
+/// Stores a file. Returns its id.
+pub async fn put_file(store: &DynStore, owner: &str, bytes: Vec<u8>) -> String {
+    let digest = digest_of(&bytes);
+    let file = NewFile {
+        owner,
+        media_type: "application/octet-stream",
+        name: None,
+        bytes: bytes.into(),
+        digest: &digest,
+        size: None,
+        now: NOW,
+        max_of_owner: None,
+        max_of_all: None,
+    };
+    match store.files().unwrap().put(&file).await.unwrap() {
+        PutFile::Stored(file) | PutFile::Existed(file) => file.id,
+        full => panic!("{full:?}"),
+    }
+}
+
+/// Deletes a file.
+pub async fn delete_file(store: &DynStore, owner: &str, id: &str) {
+    let deleted = store.files().unwrap().delete_file(owner, id, FileDeletion::EvenIfUsed).await.unwrap();
+    assert_eq!(deleted, DeletedFile::Deleted);
+}
+
+fn digest_of(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

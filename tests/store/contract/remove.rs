@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 async fn sweep(store: &DynStore, retention: Retention) -> (u64, u64) {
-    let SweepResult { threads, logs } = store.sweep(&retention, NOW).await.unwrap();
+    let SweepResult { threads, logs, .. } = store.sweep(&retention, NOW).await.unwrap();
     (threads, logs)
 }
 
@@ -41,14 +41,13 @@ pub(super) async fn a_recreated_thread_rejects_old_leases(store: DynStore) {
 pub(super) async fn retention_without_limits_removes_nothing(store: DynStore) {
     let lease = ended_run(&store, run("t", "r").at(0)).await;
     assert_eq!(sweep(&store, Retention::default()).await, (0, 0));
-    let plenty = Retention {
-        thread_age: Some(u64::MAX),
-        owner_threads: Some(u64::MAX),
-        threads: Some(u64::MAX),
-        log_age: Some(u64::MAX),
-        logs: Some(u64::MAX),
-        ..Retention::default()
-    };
+    let plenty = changed(Retention::default(), |it| {
+        it.thread_age = Some(u64::MAX);
+        it.owner_threads = Some(u64::MAX);
+        it.threads = Some(u64::MAX);
+        it.log_age = Some(u64::MAX);
+        it.logs = Some(u64::MAX);
+    });
     assert_eq!(sweep(&store, plenty).await, (0, 0));
     assert_eq!(log(&store, lease.run).await, events(1, 1));
 }
@@ -59,7 +58,7 @@ pub(super) async fn old_threads_are_removed(store: DynStore) {
         ended_run(&store, run(&format!("old{thread}"), "r").at(NOW - 101)).await;
     }
     ended_run(&store, run("new", "r").at(NOW - 100)).await;
-    let retention = Retention { thread_age: Some(100), ..Retention::default() };
+    let retention = changed(Retention::default(), |it| it.thread_age = Some(100));
     assert_eq!(sweep(&store, retention).await, (450, 0));
     assert_eq!(sweep(&store, retention).await, (0, 0));
     assert!(exists(&store, "new").await && !exists(&store, "old7").await);
@@ -76,10 +75,10 @@ pub(super) async fn surplus_threads_of_an_owner_are_removed(store: DynStore) {
     // The newest run decides the age of a thread.
     ended_run(&store, run("a", "s").of("key:ann")).await;
     let kept = async |owner: &str| listed(&store, owner, ThreadPage::first(99)).await;
-    assert_eq!(sweep(&store, Retention { owner_threads: Some(6), ..Retention::default() }).await, (0, 0));
-    assert_eq!(sweep(&store, Retention { owner_threads: Some(3), ..Retention::default() }).await, (3, 0));
+    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.owner_threads = Some(6))).await, (0, 0));
+    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.owner_threads = Some(3))).await, (3, 0));
     assert_eq!((&*kept("key:ann").await, &*kept("key:bob").await), ("afe", "hg"));
-    assert_eq!(sweep(&store, Retention { owner_threads: Some(0), ..Retention::default() }).await, (5, 0));
+    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.owner_threads = Some(0))).await, (5, 0));
     assert_eq!(kept("key:ann").await + &kept("key:bob").await, "");
 }
 
@@ -91,9 +90,9 @@ pub(super) async fn the_owner_with_the_most_threads_loses_threads_first(store: D
     }
     let count = async |owner: &str| store.threads(owner, &ThreadPage::first(99)).await.unwrap().len();
     let counts = async || [count("key:ann").await, count("key:bob").await, count("key:carl").await];
-    assert_eq!(sweep(&store, Retention { threads: Some(8), ..Retention::default() }).await, (5, 0));
+    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.threads = Some(8))).await, (5, 0));
     assert_eq!(counts().await, [3, 4, 1]);
-    assert_eq!(sweep(&store, Retention { threads: Some(5), ..Retention::default() }).await, (3, 0));
+    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.threads = Some(5))).await, (3, 0));
     assert_eq!(counts().await, [2, 2, 1]);
 }
 
@@ -106,7 +105,7 @@ pub(super) async fn old_logs_are_removed(store: DynStore) {
     let newer = ended_run(&store, run("old0", "s").at(NOW - 100)).await;
     let quiet = run("quiet", "r").at(NOW - 200).begun(&store).await;
     finish(&store, &quiet, NOW - 200).await;
-    let retention = Retention { log_age: Some(100), ..Retention::default() };
+    let retention = changed(Retention::default(), |it| it.log_age = Some(100));
     assert_eq!(sweep(&store, retention).await, (0, 450), "a run without events has no log");
     assert_eq!(sweep(&store, retention).await, (0, 0));
     assert!(log(&store, first.unwrap().run).await.is_empty());
@@ -120,11 +119,11 @@ pub(super) async fn surplus_logs_are_removed(store: DynStore) {
     for (id, time) in [("a", 5), ("b", 1), ("c", 3), ("d", 3)] {
         logs.push(ended_run(&store, run("t", id).at(NOW - 10 + time)).await.run);
     }
-    assert_eq!(sweep(&store, Retention { logs: Some(4), ..Retention::default() }).await, (0, 0));
-    assert_eq!(sweep(&store, Retention { logs: Some(2), ..Retention::default() }).await, (0, 2));
+    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.logs = Some(4))).await, (0, 0));
+    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.logs = Some(2))).await, (0, 2));
     assert_eq!(log(&store, logs[0]).await, events(1, 1));
     assert!(log(&store, logs[1]).await.is_empty());
-    assert_eq!(sweep(&store, Retention { logs: Some(0), ..Retention::default() }).await, (0, 2));
+    assert_eq!(sweep(&store, changed(Retention::default(), |it| it.logs = Some(0))).await, (0, 2));
     assert!(log(&store, logs[0]).await.is_empty());
 }
 
@@ -132,14 +131,13 @@ pub(super) async fn running_runs_are_not_removed(store: DynStore) {
     ended_run(&store, run("t", "r").at(10)).await;
     let lease = run("t", "s").at(20).begun(&store).await;
     store.append(&[batch(&lease, 1, 2)]).await.unwrap();
-    let nothing = Retention {
-        thread_age: Some(0),
-        owner_threads: Some(0),
-        threads: Some(0),
-        log_age: Some(0),
-        logs: Some(0),
-        ..Retention::default()
-    };
+    let nothing = changed(Retention::default(), |it| {
+        it.thread_age = Some(0);
+        it.owner_threads = Some(0);
+        it.threads = Some(0);
+        it.log_age = Some(0);
+        it.logs = Some(0);
+    });
     assert_eq!(sweep(&store, nothing).await, (0, 1));
     assert!(exists(&store, "t").await);
     assert_eq!(log(&store, lease.run).await, events(1, 2));

@@ -28,7 +28,7 @@ pub(super) async fn a_branch_is_read_backwards_page_by_page(store: DynStore) {
         assert_eq!(page(&store, nowhere, 9).await, MessagePage::default());
     }
     let thread = thread(&store, "t").await.thread;
-    let gone = Thread { number: thread.number + 1000, ..thread };
+    let gone = changed(thread, |it| it.number += 1000);
     let query = MessageQuery::new(1, 9);
     assert_eq!(store.messages(&gone, &query).await.unwrap(), MessagePage::default());
 }
@@ -58,7 +58,7 @@ pub(super) async fn the_messages_of_a_run_are_read_on_all_branches(store: DynSto
     let second = TestRun { base: Some(1), ..run("t", "s") }.with([user("v")]).ended(&store, answer(["c"])).await;
     let thread = thread(&store, "t").await.thread;
     let of_run = async |run: i64, newest: i64, limit: usize| {
-        store.messages(&thread, &MessageQuery { newest, run: Some(run), limit }).await.unwrap()
+        store.messages(&thread, &changed(MessageQuery::new(newest, limit), |it| it.run = Some(run))).await.unwrap()
     };
     let page = of_run(first.run, i64::MAX, 1).await;
     assert_eq!((shown(&page).as_str(), page.before), ("b", Some(2)));

@@ -4,21 +4,19 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use smart_default::SmartDefault;
-
-use crate::{
-    base::text::hex,
+use agui_server::{
     protocol::{Interrupt, Message, ResumeEntry, ResumeStatus, RunId},
     store::{
         BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, Millis, NewRun, RunEnd, RunRecord, RunStatus, Store,
-        StoreError, StoreResult, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
-        files::{DeletedFile, FileDeletion, NewFile, PutFile},
+        StoreError, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
     },
 };
+use serde_json::{Value, json};
+use smart_default::SmartDefault;
 
 pub type DynStore = Arc<dyn Store>;
+
+pub type StoreResult<T> = Result<T, StoreError>;
 
 pub const NOW: Millis = 1_000_000;
 pub const UNTIL: Millis = NOW + 30_000;
@@ -95,25 +93,21 @@ impl TestRun {
         head: i64,
         state_number: Option<i64>,
     ) -> StoreResult<BeginOutcome> {
-        let run = NewRun {
-            detached: self.detached,
-            now: self.now,
-            lease_until: self.until,
-            expected: known,
-            branch: BranchWrite {
-                base: self.base.unwrap_or(head),
-                new: self.messages.iter().map(|message| (message, None)).collect(),
-                updated: self.updated.iter().map(|(number, message)| (*number, message)).collect(),
-            },
-            state: self.state.as_ref(),
-            state_number: state_number.filter(|_| self.state.is_none()),
-            interrupts: &self.interrupts,
-            answered: self.answered.clone(),
-            request: self.request,
-            max_size: self.max,
-            title: self.title,
-            ..NewRun::new(&self.key, &self.id, &self.agent, &self.holder)
-        };
+        let mut run = NewRun::new(&self.key, &self.id, &self.agent, &self.holder);
+        run.detached = self.detached;
+        run.now = self.now;
+        run.lease_until = self.until;
+        run.expected = known;
+        run.branch.base = self.base.unwrap_or(head);
+        run.branch.new = self.messages.iter().map(|message| (message, None)).collect();
+        run.branch.updated = self.updated.iter().map(|(number, message)| (*number, message)).collect();
+        run.state = self.state.as_ref();
+        run.state_number = state_number.filter(|_| self.state.is_none());
+        run.interrupts = &self.interrupts;
+        run.answered = self.answered.clone();
+        run.request = self.request;
+        run.max_size = self.max;
+        run.title = self.title;
         store.begin(&run).await
     }
 
@@ -152,7 +146,8 @@ pub struct TestEnd {
 }
 
 pub fn end_at(at: Millis) -> TestEnd {
-    let end = RunEnd { ended_at: at, delivered: true, ..RunEnd::new(RunStatus::Finished, 0) };
+    let mut end = RunEnd::new(RunStatus::Finished, 0);
+    (end.ended_at, end.delivered) = (at, true);
     TestEnd { end, ..TestEnd::default() }
 }
 
@@ -168,17 +163,13 @@ impl TestEnd {
 
     /// Ends the run, with its messages after the message `head`. Returns whether the end was new.
     pub async fn finish(&self, store: &DynStore, lease: &Lease, head: i64) -> StoreResult<bool> {
-        let end = RunEnd {
-            branch: BranchWrite {
-                base: head,
-                new: self.messages.iter().map(|message| (message, Some(lease.run))).collect(),
-                updated: Vec::new(),
-            },
-            state: self.state.as_ref(),
-            interrupts: &self.interrupts,
-            last_events: self.last.as_ref(),
-            ..self.end.clone()
-        };
+        let mut end: RunEnd<'_> = self.end.clone();
+        end.branch = BranchWrite::default();
+        end.branch.base = head;
+        end.branch.new = self.messages.iter().map(|message| (message, Some(lease.run))).collect();
+        end.state = self.state.as_ref();
+        end.interrupts = &self.interrupts;
+        end.last_events = self.last.as_ref();
         store.finish(lease, &end).await.map(|finished| finished.is_some())
     }
 }
@@ -194,10 +185,20 @@ pub async fn ended_run(store: &DynStore, run: TestRun) -> Lease {
     lease
 }
 
-pub const ALL: ThreadParts = ThreadParts { messages: true, state: true, runs: usize::MAX };
+/// Returns a value with changes: the arguments of a store are structs that can get further fields.
+pub fn changed<T>(mut value: T, change: impl FnOnce(&mut T)) -> T {
+    change(&mut value);
+    value
+}
+
+pub fn all_parts() -> ThreadParts {
+    let mut parts = ThreadParts::default();
+    (parts.messages, parts.state, parts.runs) = (true, true, usize::MAX);
+    parts
+}
 
 pub async fn view(store: &DynStore, key: &ThreadKey) -> Option<ThreadView> {
-    store.thread(key, ALL).await.unwrap()
+    store.thread(key, all_parts()).await.unwrap()
 }
 
 /// Lists the threads of an owner. Returns their ids, joined.
@@ -304,30 +305,4 @@ pub fn approves(interrupt: &str) -> ResumeEntry {
         payload: Some(json!({ "approved": true })),
         metadata: None,
     }
-}
-
-/// Stores a file. Returns its id.
-pub async fn put_file(store: &DynStore, owner: &str, bytes: Vec<u8>) -> String {
-    let digest = hex(&Sha256::digest(&bytes));
-    let file = NewFile {
-        owner,
-        media_type: "application/octet-stream",
-        name: None,
-        bytes: bytes.into(),
-        digest: &digest,
-        size: None,
-        now: NOW,
-        max_of_owner: None,
-        max_of_all: None,
-    };
-    match store.files().unwrap().put(&file).await.unwrap() {
-        PutFile::Stored(file) | PutFile::Existed(file) => file.id,
-        full => panic!("{full:?}"),
-    }
-}
-
-/// Deletes a file.
-pub async fn delete_file(store: &DynStore, owner: &str, id: &str) {
-    let deleted = store.files().unwrap().delete_file(owner, id, FileDeletion::EvenIfUsed).await.unwrap();
-    assert_eq!(deleted, DeletedFile::Deleted);
 }

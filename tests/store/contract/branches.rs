@@ -78,7 +78,7 @@ pub(super) async fn an_updated_message_keeps_its_position(store: DynStore) {
 pub(super) async fn messages_carry_their_run_and_its_delivery(store: DynStore) {
     let first = run("t", "1").with([user("u")]).begun(&store).await;
     let undelivered = answer(["a"]);
-    let undelivered = TestEnd { end: RunEnd { delivered: false, ..undelivered.end }, ..undelivered };
+    let undelivered = TestEnd { end: changed(undelivered.end, |it| it.delivered = false), ..undelivered };
     undelivered.finish(&store, &first, 1).await.unwrap();
     let before = thread(&store, "t").await;
     let origins = |delivered| [MessageOrigin::Client, MessageOrigin::Run { run: first.run, delivered }];
