@@ -84,15 +84,14 @@ impl ThreadRuns {
         let (logged, changes) = (replay.lines, replay.seen.into_changes());
         let terminal = RunError::new(RunErrorCode::ServerLost, MESSAGE).into();
         let result = RunResult::new(lease, thread, changes, Some(&terminal), 0, false);
-        let result = match run.detached {
-            true => {
-                // A server that was lost before its first write leaves an empty log.
-                let begin = (logged == 0).then(|| RunStarted::new(key.id.clone(), run.id.clone()).into());
-                let events: Vec<_> = begin.iter().chain([&terminal]).map(to_line).collect();
-                let times = vec![now().abs_diff(run.started_at); events.len()];
-                result.with_last_events(EventBatch { lease: lease.clone(), first: logged + 1, events, times })
-            }
-            false => result,
+        let result = if run.detached {
+            // A server that was lost before its first write leaves an empty log.
+            let begin = (logged == 0).then(|| RunStarted::new(key.id.clone(), run.id.clone()).into());
+            let events: Vec<_> = begin.iter().chain([&terminal]).map(to_line).collect();
+            let times = vec![now().abs_diff(run.started_at); events.len()];
+            result.with_last_events(EventBatch { lease: lease.clone(), first: logged + 1, events, times })
+        } else {
+            result
         };
         let end = result.run_end();
         self.store.call("finish", |store| store.finish(lease, &end)).await?;

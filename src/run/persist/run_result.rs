@@ -127,11 +127,11 @@ impl HeldLease {
         drop(end);
         self.threads.publish(&self.key, ThreadChange::Ended);
         let Some(finished) = finished else { return Ok(()) };
-        let makes_title = result.thread.version.version == VERSION_OF_FIRST_RUN
+        let is_first = result.thread.version.version == VERSION_OF_FIRST_RUN
             && matches!(result.status, RunStatus::Finished | RunStatus::Interrupted);
         let thread = result.into_thread(finished);
-        if makes_title {
-            self.threads.make_title(&self.key, thread.branch.messages());
+        if let Some(agent) = self.threads.title_agent.as_ref().filter(|_| is_first) {
+            self.threads.make_title(agent.clone(), &self.key, thread.branch.messages());
         }
         self.threads.cache.put(self.key.clone(), thread);
         Ok(())

@@ -34,10 +34,9 @@ const TASK: &str = "Write a title for the following conversation: at most six wo
     conversation, without quotation marks. Answer with the title only.";
 
 impl ThreadRuns {
-    /// Lets the title agent, if there is one, make the title of a thread after the thread's first run. While too many titles
-    /// are made, the thread keeps the title of its first message.
-    pub(super) fn make_title(self: &Arc<Self>, key: &ThreadKey, messages: &Messages) {
-        let Some(agent) = self.title_agent.clone() else { return };
+    /// Lets an agent make the title of a thread after the thread's first run. While too many titles are made, the thread keeps
+    /// the title of its first message.
+    pub(super) fn make_title(self: &Arc<Self>, agent: AgentEntry, key: &ThreadKey, messages: &Messages) {
         let made = messages.iter().find_map(title_of);
         let (Some(made), Some(task)) = (made, task(messages)) else { return };
         let Ok(permit) = self.titles.try_take(&key.owner, 1) else { return };
