@@ -59,9 +59,10 @@ struct Turn {
 impl Turns {
     fn add(&mut self, owner: Arc<str>) {
         let is_newcomer = !self.last.contains(&owner);
-        let place = match is_newcomer {
-            true => self.order.iter().filter(|turn| turn.is_newcomer).count() + usize::from(self.was_newcomer),
-            false => usize::MAX,
+        let place = if is_newcomer {
+            self.order.iter().filter(|turn| turn.is_newcomer).count() + usize::from(self.was_newcomer)
+        } else {
+            usize::MAX
         };
         self.order.insert(place.min(self.order.len()), Turn { owner, is_newcomer });
     }

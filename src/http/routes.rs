@@ -76,10 +76,8 @@ pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet>
     } else {
         routes!(send_message::run_agent)
     };
-    let runs = match stores_threads {
-        true => OpenApiRouter::with_openapi(join::JoinSchemas::openapi()),
-        false => OpenApiRouter::new(),
-    };
+    let runs =
+        if stores_threads { OpenApiRouter::with_openapi(join::JoinSchemas::openapi()) } else { OpenApiRouter::new() };
     let runs = runs.routes(default_agent(stores_threads)).routes(named_agent);
     let agents = OpenApiRouter::new().routes(routes!(agents::list_agents)).routes(routes!(agents::read_capabilities));
     let mut sets = vec![

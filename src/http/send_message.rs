@@ -102,15 +102,13 @@ pub(crate) async fn run_or_reconnect(
         return Ok(respond_with_thread(app, input.thread_id, stored, Some(input.run_id), encoder, principal, permit));
     }
     let reader = is_document.then(|| DocumentReader::for_input(&run.input));
-    let (thread, id) = (run.input.thread_id.clone(), run.input.run_id.clone());
-    let started = match asks_for_suggestions(&run.input) {
-        true => app.runs().start_unstored(run)?,
-        false => app.runs().start(run).await?,
-    };
-    Ok(match (started, reader) {
-        (StartedRun::Detached { .. }, _) if is_async => run_document::respond_later(thread, id),
-        (started, Some(reader)) => run_document::respond(app, started, reader, encoder),
-        (started, None) => respond_run(app, started, encoder).await,
+    let later = is_async.then(|| (run.input.thread_id.clone(), run.input.run_id.clone()));
+    let started =
+        if asks_for_suggestions(&run.input) { app.runs().start_unstored(run)? } else { app.runs().start(run).await? };
+    Ok(match (started, later, reader) {
+        (StartedRun::Detached { .. }, Some((thread, id)), _) => run_document::respond_later(thread, id),
+        (started, _, Some(reader)) => run_document::respond(app, started, reader, encoder),
+        (started, _, None) => respond_run(app, started, encoder).await,
     })
 }
 

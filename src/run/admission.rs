@@ -207,17 +207,18 @@ impl Admission {
                     if replaced {
                         let (thread, run) = (&key.id, &request.input.run_id);
                         // Clients of CopilotKit answer interrupts under the run's id. A repeated request adds nothing.
-                        match plan.adds_messages() && request.input.resume.is_empty() {
-                            true => tracing::warn!(
+                        if plan.adds_messages() && request.input.resume.is_empty() {
+                            tracing::warn!(
                                 thread = thread.as_str(),
                                 run = run.as_str(),
                                 "the run replaces an ended run of the same id"
-                            ),
-                            false => tracing::debug!(
+                            )
+                        } else {
+                            tracing::debug!(
                                 thread = thread.as_str(),
                                 run = run.as_str(),
                                 "the run repeats or continues one of the same id"
-                            ),
+                            )
                         }
                     }
                     if loaded.is_none() {
@@ -307,8 +308,9 @@ impl Admission {
 /// Returns what is stored of a detached run's request, beside messages and state.
 fn stored_request(request: &RunRequest, plan: &Plan, has_sent_data: bool) -> String {
     let stored = StoredRequest::new(&request.input, plan, has_sent_data);
-    match request.agent.agent.can_continue() {
-        true => stored.with_caller(request.principal.as_ref(), &request.forwarded).to_json(),
-        false => stored.to_json(),
+    if request.agent.agent.can_continue() {
+        stored.with_caller(request.principal.as_ref(), &request.forwarded).to_json()
+    } else {
+        stored.to_json()
     }
 }

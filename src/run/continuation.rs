@@ -157,9 +157,10 @@ impl Runs {
             memory.read_thread(thread.memory_bytes());
         }
         let cause = if replay.is_handed_over { "handed_over" } else { RunErrorCode::ServerLost.as_str() };
-        let backoff = match replay.is_handed_over {
-            true => Duration::ZERO,
-            false => BACKOFF[BACKOFF.len().min(replay.lost as usize + 1) - 1],
+        let backoff = if replay.is_handed_over {
+            Duration::ZERO
+        } else {
+            BACKOFF[BACKOFF.len().min(replay.lost as usize + 1) - 1]
         };
         let is_given_up = !replay.is_handed_over && replay.lost >= threads.options.max_continuations;
         if is_given_up || replay.is_damaged {
@@ -179,8 +180,7 @@ impl Runs {
         threads.metrics.runs.continued(cause, "continued");
 
         let max_run_bytes = threads.options.max_run_bytes;
-        let log = LiveLog::new(lease.clone(), request_bytes + bytes, max_run_bytes).continued(elapsed, lines);
-        let log = Arc::new(log);
+        let log = Arc::new(LiveLog::new(lease.clone(), request_bytes + bytes, max_run_bytes).continued(elapsed, lines));
         let (forwarded, has_sent_data) = (request.forwarded(), request.has_sent_data);
         let mut input = request.into_input(key.id.clone(), record.id.clone(), replay.kept.messages());
         input.state = Some(replay.kept.state().clone());

@@ -150,9 +150,10 @@ impl Admission {
         if is_superseded || held.is_cancelled() {
             held.run.control.cancel();
         }
-        let limits = match is_detached {
-            true => RunLimits { max: options.detached_max, heartbeat: None, ..runs.limits },
-            false => runs.limits,
+        let limits = if is_detached {
+            RunLimits { max: options.detached_max, heartbeat: None, ..runs.limits }
+        } else {
+            runs.limits
         };
         let can_continue = request.agent.agent.can_continue() && threads.store.unmeasured().is_durable();
         let journal = log.clone().filter(|_| can_continue).map(|log| RunJournal { log, continuation: None });

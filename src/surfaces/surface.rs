@@ -143,12 +143,11 @@ impl Surface {
         self.has_failed = true;
         self.run.ended(false);
         let max = self.run.max_attempts();
-        let content = match self.run.has_given_up() {
-            true => failed(max, faults),
-            false => {
-                let attempt = self.run.failures() + 1;
-                json!({ "status": "retrying", "attempt": attempt, "maxAttempts": max, "errors": faults })
-            }
+        let content = if self.run.has_given_up() {
+            failed(max, faults)
+        } else {
+            let attempt = self.run.failures() + 1;
+            json!({ "status": "retrying", "attempt": attempt, "maxAttempts": max, "errors": faults })
         };
         snapshot(&self.activity, content)
     }

@@ -165,8 +165,7 @@ fn path_parameter(name: &str) -> Parameter {
 fn refusal(status: &str, names: &BTreeSet<String>) -> Response {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let description = format!("The request was refused: `{}`.", names.join("`, `"));
-    let code = ObjectBuilder::new().property("code", text_of(names));
-    let code = ObjectBuilder::new().property("error", code);
+    let code = ObjectBuilder::new().property("error", ObjectBuilder::new().property("code", text_of(names)));
     let schema = AllOfBuilder::new().item(component("Error")).item(code);
     let response = ResponseBuilder::new().description(description).content(JSON, Content::new(Some(schema)));
     let response = match status {

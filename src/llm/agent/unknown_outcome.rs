@@ -54,8 +54,7 @@ pub(super) fn question(
     arguments: &JsonObject,
     replies: &CallReplies,
 ) -> Option<Interrupt> {
-    let arguments = serde_json::to_string(arguments).unwrap_or_default();
-    let arguments = shortened(&arguments, MAX_SHOWN_CHARS);
+    let arguments = shortened(&serde_json::to_string(arguments).unwrap_or_default(), MAX_SHOWN_CHARS);
     let question = Question::new(format!(
         "The server was lost while it called {tool} with {arguments}. Did the call take effect? Answer done, not_done, or \
          repeat, which calls it again."

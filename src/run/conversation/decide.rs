@@ -64,11 +64,16 @@ pub(crate) struct ClientList<'a> {
 
 pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDecision {
     let ClientList { messages: client, anonymous, is_behind, replies_to_interrupt } = list;
+    let with_all = |case| {
+        let appended = new_messages(stored, stored.len(), client, 0..client.len());
+        BranchDecision { case, kept: stored.len(), updated: Vec::new(), appended }
+    };
+    if stored.len() == 0 {
+        return with_all(BranchCase::New);
+    }
     let shown = shown(stored, client, anonymous);
     let (Some(last_shown), Some(end)) = (shown.iter().rposition(Option::is_some), shown.iter().flatten().max()) else {
-        let case = if stored.len() == 0 { BranchCase::New } else { BranchCase::NothingKnown };
-        let appended = new_messages(stored, stored.len(), client, 0..client.len());
-        return BranchDecision { case, kept: stored.len(), updated: Vec::new(), appended };
+        return with_all(BranchCase::NothingKnown);
     };
     let asks_something_new = last_shown + 1 < client.len();
     let case = match end + 1 < stored.len() {

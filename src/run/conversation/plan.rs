@@ -33,10 +33,8 @@ impl<'a> ClientInput<'a> {
     fn list(self, open_interrupts: &[Interrupt]) -> ClientList<'a> {
         let Self { input: RunAgentInput { messages, resume, .. }, anonymous, is_behind, .. } = self;
         let is_open = |entry: &ResumeEntry| open_interrupts.iter().any(|interrupt| interrupt.id == entry.interrupt_id);
-        let replies_to_interrupt = match resume.is_empty() {
-            true => self.is_reply && !open_interrupts.is_empty(),
-            false => resume.iter().any(is_open),
-        };
+        let replies_to_interrupt =
+            if resume.is_empty() { self.is_reply && !open_interrupts.is_empty() } else { resume.iter().any(is_open) };
         ClientList { messages, anonymous, is_behind, replies_to_interrupt }
     }
 

@@ -209,8 +209,7 @@ impl Store for PostgresStore {
     }
 
     async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
-        let sum = if owner.is_some() { BYTES_OF_OWNER } else { BYTES_OF_ALL };
-        let sum = sqlx::query(sum).bind(owner);
+        let sum = sqlx::query(if owner.is_some() { BYTES_OF_OWNER } else { BYTES_OF_ALL }).bind(owner);
         let sum = reader::one(&self.pool, owner.unwrap_or(SERVER), sum, |row| Ok(row.try_get::<i64, _>(0)?)).await?;
         Ok(sum.unwrap_or_default().cast_unsigned())
     }

@@ -64,10 +64,8 @@ pub(super) fn replies(input: &RunAgentInput, questions: &Questions) -> Vec<Reply
             );
             continue;
         };
-        let decision = match contradictory.contains(&entry.interrupt_id) {
-            true => ApprovalDecision::Unclear,
-            false => decide(entry, kind),
-        };
+        let decision =
+            if contradictory.contains(&entry.interrupt_id) { ApprovalDecision::Unclear } else { decide(entry, kind) };
         let mut reply = Reply::new(name, entry, decision, call.map(|(_, call)| &*call.function.arguments));
         reply.call = call.map(|(_, call)| AnsweredCall { id: call.id.clone(), has_result: results.contains(&call.id) });
         replies.push((call.map_or(usize::MAX, |(position, _)| position), reply));

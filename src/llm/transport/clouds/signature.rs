@@ -41,8 +41,7 @@ pub(in crate::llm) fn signed_headers(
     query.sort();
     let query: Vec<_> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-    let names: Vec<_> = signed.iter().map(|(name, _)| *name).collect();
-    let names = names.join(";");
+    let names = signed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
     let path = utf8_percent_encode(url.path(), IN_PATH);
     let request = format!("POST\n{path}\n{}\n{lines}\n{names}\n{hash}", query.join("&"));
 
