@@ -141,7 +141,8 @@ web_pages() {
 
 python_packages() {
     python_environment tests/.venv tests/py/requirements.txt &&
-        python_environment tests/.venv-agent-framework tests/py/agent-framework.txt
+        python_environment tests/.venv-agent-framework tests/py/agent-framework.txt &&
+        python_environment tests/.venv-packages tests/py/packages.txt
 }
 
 python_environment() { # python_environment FOLDER REQUIREMENTS
@@ -204,6 +205,9 @@ npm_clients() {
 # One browser at a time, beside the other suites.
 browser() { AGUI_SERVER_BIN=$target/debug/agui-server node --test --test-timeout=300000 --test-concurrency=1 tests/browser; }
 
+# The packages of a release, made from the debug binary.
+packages() { AGUI_SERVER_BIN=$target/debug/agui-server node --test --test-timeout=300000 tests/packages; }
+
 python_models() {
     AGUI_SERVER_BIN=$target/debug/agui-server node tests/js/run.mjs "$target/tmp/captured" &&
         tests/.venv/bin/python tests/py/validate.py "$target/tmp/captured" "$target/tmp/corpus"
@@ -263,6 +267,7 @@ if [ -n "$all" ]; then
     possible 'Python models' 'build' 'npm packages' 'Python packages' && start 'Python models' python_models
     possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
     possible 'browser' 'build' 'web pages' 'Python packages' && start 'browser' browser
+    possible 'packages' 'build' 'Python packages' && start 'packages' packages
     step 'clippy' clippy
 else
     possible 'Rust tests' 'build' && start 'Rust tests' rust_tests
@@ -273,7 +278,7 @@ else
     possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
     possible 'documented code' 'build' && step 'documented code' documented_code
 fi
-for suite in 'npm clients' 'Python models' 'browser'; do finish "$suite"; done
+for suite in 'npm clients' 'Python models' 'browser' 'packages'; do finish "$suite"; done
 
 # --- What takes long ------------------------------------------------------------------------------
 
@@ -299,7 +304,7 @@ if [ -n "$all" ]; then
     slow_checks
 else
     left_out+=(
-        "the Rust tests in tests/chaos and tests/memory, and those of servers that are killed again and again; the npm clients with a part in Python; the pages in Chromium; the Python models"
+        "the Rust tests in tests/chaos and tests/memory, and those of servers that are killed again and again; the npm clients with a part in Python; the pages in Chromium; the Python models; the packages of a release"
         "each feature alone, rustdoc, traces (the feature otel), fuzz targets, the Docker image"
     )
 fi
