@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Builds the Docker image and tests it: tests/docker.sh
+# Builds the Docker image and tests it: tests/docker.sh [FOLDER]
+#
+# FOLDER has the Dockerfile: this project, or the folder that scripts/image_context.sh has made.
 #
 # Uses the Docker engine if one responds. Otherwise it calls the script in AGUI_DOCKER_CHECK as
 # `SCRIPT DIRECTORY COMMAND…`: that script builds the directory's Dockerfile and runs the command in the image, on
 # the host's network, until the command ends. Either way takes several minutes, most of them for the build.
 set -euo pipefail
+folder=$(realpath "${1:-$(dirname "$0")/..}")
 cd "$(dirname "$0")/.."
 
 image=agui-server:test
@@ -78,7 +81,7 @@ with_engine() {
     container='' volume=agui-server-test-$RANDOM$RANDOM
     trap '[ -z "$container" ] || docker rm -f "$container" >/dev/null || true
         docker volume rm -f "$volume" >/dev/null || true; rm -rf "$work"' EXIT
-    docker build -t "$image" .
+    docker build -t "$image" "$folder"
     docker image inspect -f 'image size: {{.Size}} bytes, user: {{.Config.User}}' "$image"
     timeout 30 docker run --rm "$image" >"$work/keyless" 2>&1 && echo 0 >"$work/code" || echo $? >"$work/code"
     check "without a key it does not start, and names both settings" names_both_ways "$work/keyless"
@@ -129,7 +132,7 @@ with_script() {
         done) &
         agui-server --config $config; echo \"stopped: exit code \$?\"
         exec agui-server --config $config"
-    bash "$script" . sh -c "$command" >"$work/log" 2>&1 </dev/null &
+    bash "$script" "$folder" sh -c "$command" >"$work/log" 2>&1 </dev/null &
     builder=$!
     # shellcheck disable=SC2046 # one process id a word
     # `|| true`: with `set -e`, a `kill` without a process would become the script's exit code.
