@@ -3,14 +3,14 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { parse } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 
 import { binary } from "./server.mjs";
 
@@ -130,7 +130,7 @@ test("promtool accepts what Prometheus in compose.yaml reads, and finds the rule
 test("the proxies have the limits and times of the server", () => {
   const option = (name) => Number(new RegExp(`^${name} = (\\d+)$`, "m").exec(read("config/default.toml"))[1]);
   const mebibytes = option("max_body_bytes") / 2 ** 20;
-  const ingress = readYaml("deploy/kubernetes/ingress.yaml").metadata.annotations;
+  const ingress = readYaml("deploy/kubernetes/ingress/ingress.yaml").metadata.annotations;
   const ofIngress = (name) => ingress[`nginx.ingress.kubernetes.io/${name}`];
   const nginx = (name) => new RegExp(`^ *${name} (.*);$`, "m").exec(read("deploy/nginx.conf"))[1];
   assert.equal(nginx("client_max_body_size"), `${mebibytes}m`);
@@ -154,34 +154,57 @@ test("Caddy accepts the Caddyfile", async (t) => {
 // --- Kubernetes -----------------------------------------------------------------------------------
 
 const kubernetes = "deploy/kubernetes";
-const kustomization = readYaml(`${kubernetes}/kustomization.yaml`);
-const manifests = Object.fromEntries(kustomization.resources.map((file) => [file, readYaml(`${kubernetes}/${file}`)]));
-const deployment = manifests["deployment.yaml"];
+/** The folder of one kustomization: its own file, and those that it names. */
+function kustomizationIn(folder) {
+  const path = `${kubernetes}/${folder}`;
+  const own = readYaml(`${path}/kustomization.yaml`);
+  const resources = own.resources.filter((it) => !it.startsWith("../"));
+  const patches = (own.patches ?? []).flatMap((it) => it.path ?? []);
+  const manifests = Object.fromEntries([...resources, ...patches].map((file) => [file, readYaml(`${path}/${file}`)]));
+  return { path, own, manifests };
+}
+const [base, postgres, ingress] = ["base", "postgres", "ingress"].map(kustomizationIn);
+const deployment = base.manifests["deployment.yaml"];
 const pod = deployment.spec.template.spec;
 const [container] = pod.containers;
+const replicas = postgres.manifests["deployment.yaml"];
 
-test("the kustomization has every file of its folder", () => {
-  const files = readdirSync(join(root, kubernetes)).filter((file) => file.endsWith(".yaml"));
-  assert.deepEqual(new Set(files), new Set(["kustomization.yaml", ...kustomization.resources]));
-  assert.deepEqual(kustomization.configMapGenerator[0].files, ["config.toml"]);
+test("each kustomization has every file of its folder, and stands on the one before", () => {
+  for (const { path, manifests } of [base, postgres, ingress]) {
+    const files = readdirSync(join(root, path)).filter((file) => file.endsWith(".yaml"));
+    assert.deepEqual(new Set(files), new Set(["kustomization.yaml", ...Object.keys(manifests)]));
+  }
+  assert.deepEqual(base.own.configMapGenerator[0].files, ["config.toml"]);
+  assert.ok(postgres.own.resources.includes("../base"));
+  assert.ok(ingress.own.resources.includes("../postgres"));
 });
 
 test("the manifests refer to each other by the right names", () => {
-  const service = manifests["service.yaml"];
+  const service = base.manifests["service.yaml"];
   const ports = container.ports.map((port) => port.name);
   assert.ok(ports.includes(service.spec.ports[0].targetPort));
   for (const probe of ["livenessProbe", "readinessProbe", "startupProbe"]) assert.ok(ports.includes(container[probe].httpGet.port));
-  const [rule] = manifests["ingress.yaml"].spec.rules;
+  const { rules: [rule], tls } = ingress.manifests["ingress.yaml"].spec;
   const backend = rule.http.paths[0].backend.service;
   assert.deepEqual([backend.name, backend.port.name], [service.metadata.name, service.spec.ports[0].name]);
-  assert.deepEqual(manifests["ingress.yaml"].spec.tls[0].hosts, [rule.host]);
-  assert.equal(kustomization.images[0].name, container.image);
-  assert.equal(pod.volumes.find((volume) => volume.configMap).configMap.name, kustomization.configMapGenerator[0].name);
+  assert.deepEqual(tls[0].hosts, [rule.host]);
+  assert.equal(base.own.images[0].name, container.image);
+  const [config, data] = pod.volumes;
+  assert.equal(config.configMap.name, base.own.configMapGenerator[0].name);
+  assert.equal(data.persistentVolumeClaim.claimName, base.manifests["volume.yaml"].metadata.name);
   assert.deepEqual(container.volumeMounts.map((mount) => mount.name), pod.volumes.map((volume) => volume.name));
-  const labels = kustomization.labels[0];
+  const [labels] = base.own.labels;
   assert.equal(labels.includeSelectors, true);
-  assert.deepEqual(pod.topologySpreadConstraints[0].labelSelector.matchLabels, labels.pairs);
-  assert.ok(manifests["disruption-budget.yaml"].spec.minAvailable < deployment.spec.replicas);
+  const spread = replicas.spec.template.spec.topologySpreadConstraints[0];
+  assert.deepEqual(spread.labelSelector.matchLabels, labels.pairs);
+});
+
+test("one server has its file alone; replicas have none, and one of them stays", () => {
+  assert.deepEqual([deployment.spec.replicas, deployment.spec.strategy.type], [1, "Recreate"]);
+  assert.ok(postgres.manifests["disruption-budget.yaml"].spec.minAvailable < replicas.spec.replicas);
+  assert.equal(replicas.spec.strategy.rollingUpdate.maxUnavailable, 0);
+  const [data] = replicas.spec.template.spec.volumes;
+  assert.deepEqual([data.name, data.persistentVolumeClaim], ["data", null]);
 });
 
 test("the probes of a pod ask the routes of the server", () => {
@@ -194,7 +217,7 @@ test("the probes of a pod ask the routes of the server", () => {
 test("a pod gets the time that the server needs to stop", () => {
   const { command } = container.lifecycle.preStop.exec;
   assert.equal(command[0], "sleep");
-  const needed = Number(command[1]) + drainSecs(`${kubernetes}/config.toml`) + AFTER_DRAIN_SECS;
+  const needed = Number(command[1]) + drainSecs(`${base.path}/config.toml`) + AFTER_DRAIN_SECS;
   assert.ok(pod.terminationGracePeriodSeconds > needed, `${needed} s are needed`);
 });
 
@@ -210,14 +233,16 @@ test("a pod runs as the user of the image, without privileges, and writes to its
   });
   const [, volume] = /^VOLUME (.*)$/m.exec(read("Dockerfile"));
   assert.ok(container.volumeMounts.some((mount) => mount.mountPath === volume && !mount.readOnly));
-  assert.match(read(`${kubernetes}/config.toml`), new RegExp(`^data_dir = "${volume}"$`, "m"));
+  assert.match(read(`${base.path}/config.toml`), new RegExp(`^data_dir = "${volume}"$`, "m"));
 });
 
 test("no manifest contains a secret", () => {
-  for (const variable of container.env) assert.ok(variable.valueFrom.secretKeyRef, variable.name);
-  const named = container.env.map((variable) => variable.valueFrom.secretKeyRef.key);
-  const created = [...read(`${kubernetes}/kustomization.yaml`).matchAll(/--from-literal=([a-z-]+)=/g)].map(([, key]) => key);
-  assert.deepEqual(named, created);
+  const more = replicas.spec.template.spec.containers[0].env;
+  for (const [{ path }, env] of [[base, container.env], [postgres, [...container.env, ...more]]]) {
+    const named = env.map((variable) => variable.valueFrom.secretKeyRef.key);
+    const created = [...read(`${path}/kustomization.yaml`).matchAll(/--from-literal=([a-z-]+)=/g)].map(([, key]) => key);
+    assert.deepEqual(named, created);
+  }
 });
 
 test("the server accepts the configuration of the pods", async () => {
@@ -225,7 +250,7 @@ test("the server accepts the configuration of the pods", async () => {
   try {
     // As in the image, with the ConfigMap in place of its configuration.
     cpSync(join(root, "config/scripts"), join(folder, "scripts"), { recursive: true });
-    writeFileSync(join(folder, "config.toml"), read(`${kubernetes}/config.toml`));
+    writeFileSync(join(folder, "config.toml"), read(`${base.path}/config.toml`));
     const env = { ...process.env, AGUI_API_KEY: "key", AGUI_STORE__URL: "postgres://u:p@host/database" };
     await run(binary(), ["check", "--config", join(folder, "config.toml")], { env });
   } finally {
@@ -233,12 +258,38 @@ test("the server accepts the configuration of the pods", async () => {
   }
 });
 
-test("kubectl renders the kustomization", async (t) => {
+test("kubectl renders each kustomization, and it fits the schemas of the oldest and the newest Kubernetes", async (t) => {
   // Not in Debian, so its absence is no failure.
   const found = await run("sh", ["-c", "command -v kubectl"]).then(() => true, () => false);
   if (!found) return t.skip("kubectl is not installed");
-  const { stdout } = await run("kubectl", ["kustomize", join(root, kubernetes)]);
-  assert.match(stdout, /image: registry\.example\.com\/agui-server:/);
+  const validator = join(root, "tests/.venv-packages/bin/kubernetes-validate");
+  const isValidated = existsSync(validator);
+  // tests/run.sh --all makes it.
+  assert.ok(isValidated || process.env.CI !== "true", "tests/.venv-packages is missing: see tests/run.sh");
+  const folder = mkdtempSync(join(tmpdir(), "agui-kubernetes-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  for (const [{ path }, expected, count] of [
+    [base, ["ConfigMap", "Service", "PersistentVolumeClaim", "Deployment"], 1],
+    [postgres, ["ConfigMap", "Service", "Deployment", "PodDisruptionBudget"], 2],
+    [ingress, ["ConfigMap", "Service", "Deployment", "PodDisruptionBudget", "Ingress"], 2],
+  ]) {
+    const { stdout } = await run("kubectl", ["kustomize", join(root, path)]);
+    const documents = parseAllDocuments(stdout).map((it) => it.toJS());
+    const find = (kind) => documents.find((it) => it.kind === kind);
+    assert.deepEqual(documents.map(({ kind }) => kind), expected, path);
+    const { replicas: rendered, selector, template } = find("Deployment").spec;
+    assert.equal(rendered, count);
+    const { volumes, containers } = template.spec;
+    assert.match(containers[0].image, /^registry\.example\.com\/agui-server:/);
+    // The ConfigMap's name changes with its content.
+    assert.ok(volumes.some(({ configMap }) => configMap?.name === find("ConfigMap").metadata.name));
+    const budget = find("PodDisruptionBudget")?.spec;
+    if (budget) assert.deepEqual(budget.selector, selector);
+    const file = join(folder, "rendered.yaml");
+    writeFileSync(file, stdout);
+    for (const version of isValidated ? ["1.25", "1.37"] : []) await run(validator, ["--strict", "-k", version, file]);
+  }
+  if (!isValidated) t.diagnostic("not checked against the schemas: tests/.venv-packages is missing");
 });
 
 // --- systemd --------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ fn every_example_configuration_names_its_schema_and_fits_it() {
     let files = files.map(|entry| entry.unwrap().path());
     let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
     assert!(files.len() > 10, "{files:?}");
-    let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes/config.toml");
+    let deployed = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes/base/config.toml");
     for file in files.into_iter().chain([deployed]) {
         let text = fs::read_to_string(&file).unwrap();
         let named = text.lines().next().and_then(|line| line.strip_prefix("#:schema "));
