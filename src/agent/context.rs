@@ -18,8 +18,9 @@ use super::{
 use crate::{
     auth::Principal,
     base::trace::{TraceContext, TraceScope},
+    files::{RunFiles, SharedFile, UploadError},
     observe::RunObserver,
-    protocol::{MessageId, RunId, ThreadId, TokenUsage},
+    protocol::{Event, MessageId, RunId, ThreadId, TokenUsage},
 };
 
 /// The request headers passed to agents (`pass_headers`), in the order of the request, and what else a run has of its request.
@@ -88,6 +89,8 @@ pub(crate) struct ContextParts {
     pub(crate) client_messages: HashSet<MessageId>,
     /// `None` without a server.
     pub(crate) observer: Option<RunObserver>,
+    /// `None` without stored files.
+    pub(crate) files: Option<RunFiles>,
     usage: Mutex<Vec<TokenUsage>>,
     model_calls: Mutex<ModelCalls>,
     ids: Mutex<RunIds>,
@@ -124,6 +127,7 @@ impl ContextParts {
             accepts_instructions: true,
             client_messages: HashSet::new(),
             observer: None,
+            files: None,
             usage: Mutex::default(),
             model_calls: Mutex::default(),
             ids: Mutex::default(),
@@ -195,6 +199,16 @@ impl RunContext {
     /// A2UI in this run; `None` if it renders no surfaces.
     pub(crate) fn surfaces(&self) -> Option<&Arc<RunSurfaces>> {
         self.surfaces.as_ref()
+    }
+
+    /// Stores a file for the client. Returns the activity that hands it over.
+    pub(crate) async fn shared_file(&self, file: SharedFile) -> Result<Event, UploadError> {
+        file.into_event(self.parts.files.as_ref()).await
+    }
+
+    /// Like [`shared_file`](Self::shared_file), with an activity that names the problem if the file cannot be stored.
+    pub(crate) async fn shared_file_or_problem(&self, file: SharedFile) -> Event {
+        file.into_event_or_problem(self.parts.files.as_ref()).await
     }
 
     /// What counts and records the run and its calls. `None` without a server.

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,9 +11,12 @@ use super::{
     emit::{self, ReasoningSpan, Step, TextMessage, ToolCallEvents, state},
     event_queue::{EventQueue, SendError},
 };
-use crate::protocol::{
-    Event, Interrupt, JsonObject, JsonPatch, MessageContent, MessageId, ToolCallId,
-    event::{ActivityDelta, ActivitySnapshot, Custom, ReasoningMessageContent, StateDelta, TextMessageContent},
+use crate::{
+    files::SharedFile,
+    protocol::{
+        Event, Interrupt, JsonObject, JsonPatch, MessageContent, MessageId, ToolCallId,
+        event::{ActivityDelta, ActivitySnapshot, Custom, ReasoningMessageContent, StateDelta, TextMessageContent},
+    },
 };
 
 /// Sends the events of one run. Cheap to clone.
@@ -144,6 +148,24 @@ impl Emitter {
             ActivityHandle { out: self.clone(), id: MessageId::random(), activity_type: activity_type.into() };
         activity.replace(content).await?;
         Ok(activity)
+    }
+
+    /// Hands a file over to the user, such as a chart or a report: as an activity `agui-server.file`, which has the file's URL. The
+    /// thread keeps the file. A model gets an image with the next message of the user. The type is read from the bytes where
+    /// they show it.
+    ///
+    /// # Errors
+    /// `file_too_large` and the other codes of `POST /files`. On a server that stores no threads the event has the bytes, or a
+    /// `problem` if they are more than about 3 MiB.
+    pub async fn file(
+        &self,
+        name: impl Into<String>,
+        media_type: impl Into<String>,
+        bytes: impl Into<Bytes>,
+    ) -> Result<(), AgentError> {
+        let file = SharedFile { bytes: bytes.into(), media_type: media_type.into(), name: Some(name.into()) };
+        let event = self.context().shared_file(file).await?;
+        self.event(event).await
     }
 
     /// Sends an event of the application's own.

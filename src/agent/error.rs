@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
-use crate::base::{RunErrorCode, text::error_chain};
+use crate::{
+    base::{RunErrorCode, text::error_chain},
+    files::UploadError,
+};
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -73,6 +76,18 @@ impl From<BoxError> for AgentError {
         match shown.map(|shown| Self::new(shown.code.clone(), shown.message.clone())) {
             Some(failure) => failure.caused_by(error),
             None => Self::internal(error),
+        }
+    }
+}
+
+impl From<UploadError> for AgentError {
+    fn from(error: UploadError) -> Self {
+        match error {
+            UploadError::Store(error) => {
+                Self::new(RunErrorCode::FilesUnavailable, "the file cannot be stored now; please try again")
+                    .caused_by(error)
+            }
+            error => Self::new(error.refusal_code().name, error.to_string()),
         }
     }
 }

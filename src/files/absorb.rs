@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::{Files, Upload, file_of_url, inline_data::decoded};
+use super::{Files, RunFiles, Upload, UrlSigner, file_of_url, inline_data::decoded};
 use crate::{
     base::text::essence,
-    protocol::{MediaPart, Message, PartSource},
+    protocol::{
+        JsonObject, MediaPart, Message, PartSource,
+        file_activity::{FILE_ID, FILE_PROVIDER, FILE_URL},
+    },
     store::StoreError,
 };
 
@@ -32,9 +35,12 @@ impl From<StoreError> for AbsorbError {
     }
 }
 
-/// Returns whether a part of a message is no text.
+/// Returns whether a part of a message is no text, or the message is a file as clients get it.
 pub(crate) fn has_media(message: &Message) -> bool {
-    message.parts().iter().any(|part| part.source().is_some())
+    match message {
+        Message::Activity(activity) => activity.file().is_some_and(|content| content.contains_key(FILE_URL)),
+        message => message.parts().iter().any(|part| part.source().is_some()),
+    }
 }
 
 impl Files {
@@ -50,6 +56,10 @@ impl Files {
         let (mut known, mut unknown, mut has_stored) = (HashMap::new(), None, false);
         let signer = self.signer().await?;
         for (message, at) in messages.into_iter().zip(0..) {
+            if let Some(content) = message.file_activity_mut() {
+                has_stored |= self.absorb_activity(owner, &signer, content).await;
+                continue;
+            }
             for (part, part_at) in message.parts_mut().iter_mut().zip(0..) {
                 let Some(media) = part.media_mut() else { continue };
                 // The signature says whose file it is, also if it was deleted since.
@@ -80,6 +90,19 @@ impl Files {
             Some((message, part)) => Err(AbsorbError::UnknownFile { message, part }),
             None => Ok(has_stored),
         }
+    }
+
+    /// Returns whether the activity had data, which is a file now.
+    async fn absorb_activity(&self, owner: &str, signer: &UrlSigner, content: &mut JsonObject) -> bool {
+        let url = content.get(FILE_URL).and_then(|url| url.as_str()).unwrap_or_default();
+        let Some(id) = signer.file_of(owner, url).map(str::to_owned) else {
+            let owner = RunFiles { files: self.clone(), owner: owner.into() };
+            return owner.absorb(content).await;
+        };
+        content.remove(FILE_URL);
+        content.insert(FILE_ID.to_owned(), id.into());
+        content.insert(FILE_PROVIDER.to_owned(), PartSource::OWN_PROVIDER.into());
+        false
     }
 
     /// `known` are the types of the files that were looked up before.

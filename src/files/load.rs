@@ -4,10 +4,15 @@ use std::collections::HashMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use serde_json::Value;
 
-use super::{Files, file_of_url};
+use super::{Files, file_of_url, has_media, shared::data_url};
 use crate::{
-    protocol::{ContentPart, Event, Message, Messages, PartSource},
+    protocol::{
+        ContentPart, Event, JsonObject, Message, Messages, PartSource, Role,
+        file_activity::{FILE_PROVIDER, FILE_TYPE, FILE_URL, stored_file_of_activity},
+        own_names::FILE,
+    },
     store::{StoreResult, files::StoredFile},
 };
 
@@ -16,7 +21,11 @@ const MAX_LOADED_BYTES: u64 = 64 << 20;
 
 /// Returns whether messages name files of this server.
 pub(crate) fn names_files(messages: &[Message]) -> bool {
-    messages.iter().flat_map(Message::parts).any(|part| part.source().and_then(file_of).is_some())
+    let names_file = |message: &Message| match message {
+        Message::Activity(_) => message.stored_files().next().is_some(),
+        message => message.parts().iter().any(|part| part.source().and_then(file_of).is_some()),
+    };
+    messages.iter().any(names_file)
 }
 
 /// Returns the id of the file that a source names.
@@ -39,8 +48,15 @@ pub(crate) enum InPlaceOfFile {
 /// The parts that name files, the newest first.
 pub(crate) struct Loading<'m> {
     files: Files,
-    parts: Vec<(&'m mut ContentPart, Found)>,
+    parts: Vec<(Place<'m>, Found)>,
     bytes: u64,
+    otherwise: InPlaceOfFile,
+}
+
+/// Where a file is named.
+enum Place<'m> {
+    Part(&'m mut ContentPart),
+    Activity(&'m mut JsonObject),
 }
 
 enum Found {
@@ -51,12 +67,17 @@ enum Found {
 
 impl Files {
     /// Looks up the files that an owner's messages name, the newest first, as long as their bytes are not too many.
-    pub(crate) async fn loading<'m>(&self, owner: &str, messages: Vec<&'m mut Message>) -> StoreResult<Loading<'m>> {
+    pub(crate) async fn loading<'m>(
+        &self,
+        owner: &str,
+        messages: Vec<&'m mut Message>,
+        otherwise: InPlaceOfFile,
+    ) -> StoreResult<Loading<'m>> {
         let mut known: HashMap<String, Option<StoredFile>> = HashMap::new();
         let (mut parts, mut bytes) = (Vec::new(), 0);
         for message in messages.into_iter().rev() {
-            for part in message.parts_mut().iter_mut().rev() {
-                let Some(id) = part.source().and_then(file_of) else { continue };
+            for place in places(message, otherwise).into_iter().rev() {
+                let Some(id) = place.file() else { continue };
                 if !known.contains_key(id) {
                     known.insert(id.to_owned(), self.file(Some(owner), id).await?);
                 }
@@ -67,13 +88,16 @@ impl Files {
                     }
                     Some(_) => Found::TooMany,
                     // The URL may be that of another server.
-                    None if matches!(part.source(), Some(PartSource::Url { .. })) => continue,
+                    None if matches!(&place, Place::Part(part) if matches!(part.source(), Some(PartSource::Url { .. }))) =>
+                    {
+                        continue;
+                    }
                     None => Found::Deleted,
                 };
-                parts.push((part, found));
+                parts.push((place, found));
             }
         }
-        Ok(Loading { files: self.clone(), parts, bytes })
+        Ok(Loading { files: self.clone(), parts, bytes, otherwise })
     }
 }
 
@@ -84,9 +108,9 @@ impl Loading<'_> {
     }
 
     /// Puts the data of the files into the messages.
-    pub(crate) async fn load(self, otherwise: InPlaceOfFile) {
+    pub(crate) async fn load(self) {
         let mut read: HashMap<String, Option<Bytes>> = HashMap::new();
-        for (part, found) in self.parts {
+        for (place, found) in self.parts {
             let note = match found {
                 Found::Deleted => "It was deleted.",
                 Found::TooMany => "It is left out: the newer files of this conversation have too many bytes.",
@@ -94,18 +118,61 @@ impl Loading<'_> {
                     if !read.contains_key(&file.id) {
                         read.insert(file.id.clone(), self.files.readable_bytes(&file).await);
                     }
-                    match (read.get(&file.id), part.media_mut()) {
-                        (Some(Some(bytes)), Some(media)) => {
-                            let mime_type = mime_type(&media.source).unwrap_or(&file.media_type).to_owned();
-                            media.source = PartSource::Data { value: STANDARD.encode(bytes), mime_type };
+                    match read.get(&file.id) {
+                        Some(Some(bytes)) => {
+                            place.put(&file.media_type, bytes);
                             continue;
                         }
                         _ => "It cannot be read.",
                     }
                 }
             };
-            if otherwise == InPlaceOfFile::Note {
-                replace_by_note(part, note);
+            match place {
+                Place::Part(part) if self.otherwise == InPlaceOfFile::Note => replace_by_note(part, note),
+                Place::Part(_) | Place::Activity(_) => {}
+            }
+        }
+    }
+}
+
+/// Returns where a message may name files.
+fn places(message: &mut Message, otherwise: InPlaceOfFile) -> Vec<Place<'_>> {
+    if !matches!(message, Message::Activity(_)) {
+        return message.parts_mut().iter_mut().map(Place::Part).collect();
+    }
+    let activity = message.file_activity_mut().map(Place::Activity);
+    activity.filter(|place| otherwise == InPlaceOfFile::Name || place.is_image()).into_iter().collect()
+}
+
+impl Place<'_> {
+    fn file(&self) -> Option<&str> {
+        match self {
+            Self::Part(part) => part.source().and_then(file_of),
+            Self::Activity(content) => stored_file_of_activity(FILE, content),
+        }
+    }
+
+    /// Of the files that are handed over, models get the images.
+    fn is_image(&self) -> bool {
+        match self {
+            Self::Part(part) => matches!(part, ContentPart::Image(_)),
+            Self::Activity(content) => {
+                content.get(FILE_TYPE).and_then(Value::as_str).is_some_and(|mime_type| mime_type.starts_with("image/"))
+            }
+        }
+    }
+
+    /// Puts the data of the file into its place.
+    fn put(self, media_type: &str, bytes: &[u8]) {
+        match self {
+            Self::Part(part) => {
+                let Some(media) = part.media_mut() else { return };
+                let mime_type = mime_type(&media.source).unwrap_or(media_type).to_owned();
+                media.source = PartSource::Data { value: STANDARD.encode(bytes), mime_type };
+            }
+            Self::Activity(content) => {
+                content.remove(FILE_PROVIDER);
+                content.insert(FILE_URL.to_owned(), data_url(media_type, bytes).into());
             }
         }
     }
@@ -137,11 +204,15 @@ fn mime_type(source: &PartSource) -> Option<&str> {
 /// kind, the URLs there. `given` are the messages of its input, before files were loaded.
 pub(crate) fn name_again(event: &mut Event, given: &Messages) {
     let Event::MessagesSnapshot(snapshot) = event else { return };
-    if !snapshot.messages.iter().any(|message| !message.parts().is_empty()) {
+    if !snapshot.messages.iter().any(has_media) {
         return;
     }
     for message in snapshot.messages.to_mut() {
         let Some(given) = given.position(message.id()).map(|at| &given[at]) else { continue };
+        if has_media(message) && given.stored_files().next().is_some() && given.role() == Role::Activity {
+            message.clone_from(given);
+            continue;
+        }
         if given.role() != message.role() || given.parts().len() != message.parts().len() {
             continue;
         }
@@ -171,8 +242,9 @@ mod tests {
     };
 
     async fn given(files: &Files, mut messages: Messages) -> Vec<ContentPart> {
-        let loading = files.loading("key:ann", messages.to_mut().iter_mut().collect()).await.unwrap();
-        loading.load(InPlaceOfFile::Note).await;
+        let loading =
+            files.loading("key:ann", messages.to_mut().iter_mut().collect(), InPlaceOfFile::Note).await.unwrap();
+        loading.load().await;
         messages.iter().flat_map(Message::parts).cloned().collect()
     }
 

@@ -9,6 +9,7 @@ mod load;
 mod media_type;
 mod options;
 mod present;
+mod shared;
 mod signed_url;
 
 use std::{ops::Range, sync::Arc};
@@ -22,6 +23,7 @@ pub(crate) use load::{InPlaceOfFile, name_again, names_files};
 pub(crate) use media_type::{image_size, shown_type};
 pub(crate) use options::FileOptions;
 pub(crate) use present::{FileUrls, OWN_FILE, event_names_files, event_of_line};
+pub(crate) use shared::{RunFiles, SharedFile};
 pub(crate) use signed_url::{UrlSigner, file_of_url};
 
 use crate::{

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use super::UrlSigner;
 use crate::{
-    protocol::{ContentPart, Event, Message, MessageContent, PartSource},
+    protocol::{
+        ContentPart, Event, JsonObject, Message, MessageContent, PartSource,
+        file_activity::{FILE_PROVIDER, FILE_URL, stored_file_of_activity},
+    },
     store::now,
 };
 
@@ -37,7 +40,12 @@ impl FileUrls {
 
     /// Replaces the names of files in messages.
     pub(crate) fn present<'m>(&self, messages: impl IntoIterator<Item = &'m mut Message>) {
-        messages.into_iter().flat_map(Message::parts_mut).for_each(|part| self.present_part(part));
+        for message in messages {
+            match message {
+                Message::Activity(activity) => self.present_activity(&activity.activity_type, &mut activity.content),
+                message => message.parts_mut().iter_mut().for_each(|part| self.present_part(part)),
+            }
+        }
     }
 
     fn present_part(&self, part: &mut ContentPart) {
@@ -46,6 +54,14 @@ impl FileUrls {
             let value = self.url(id);
             let PartSource::File { mime_type, .. } = &mut media.source else { return };
             media.source = PartSource::Url { value, mime_type: mime_type.take() };
+        }
+    }
+
+    fn present_activity(&self, activity_type: &str, content: &mut JsonObject) {
+        if let Some(id) = stored_file_of_activity(activity_type, content) {
+            let url = self.url(id);
+            content.remove(FILE_PROVIDER);
+            content.insert(FILE_URL.to_owned(), url.into());
         }
     }
 
@@ -65,6 +81,9 @@ impl FileUrls {
                     parts.iter_mut().for_each(|part| self.present_part(part));
                 }
             }
+            Event::ActivitySnapshot(activity) => {
+                self.present_activity(&activity.activity_type, &mut activity.content);
+            }
             _ => {}
         }
     }
@@ -72,11 +91,13 @@ impl FileUrls {
 
 /// Returns whether a client gets another event, because this one names files.
 pub(crate) fn event_names_files(event: &Event) -> bool {
-    let names_file = |part: &ContentPart| part.source().and_then(PartSource::stored_file).is_some();
     match event {
-        Event::MessagesSnapshot(snapshot) => snapshot.messages.iter().flat_map(Message::parts).any(names_file),
+        Event::MessagesSnapshot(snapshot) => snapshot.messages.iter().flat_map(Message::stored_files).next().is_some(),
+        Event::ActivitySnapshot(activity) => {
+            stored_file_of_activity(&activity.activity_type, &activity.content).is_some()
+        }
         Event::ToolCallResult(result) => match &result.content {
-            MessageContent::Parts(parts) => parts.iter().any(names_file),
+            MessageContent::Parts(parts) => parts.iter().any(|part| part.stored_file().is_some()),
             MessageContent::Text(_) => false,
         },
         _ => false,
@@ -87,7 +108,8 @@ pub(crate) fn event_names_files(event: &Event) -> bool {
 pub(crate) fn event_of_line(json: &str) -> Option<Event> {
     // The type is the first member of an event's JSON.
     let is_of = |event_type: &str| json.strip_prefix("{\"type\":\"").is_some_and(|rest| rest.starts_with(event_type));
-    if !(is_of("MESSAGES_SNAPSHOT\"") || is_of("TOOL_CALL_RESULT\"")) || !json.contains(OWN_FILE) {
+    let may_name = ["MESSAGES_SNAPSHOT\"", "TOOL_CALL_RESULT\"", "ACTIVITY_SNAPSHOT\""].into_iter().any(is_of);
+    if !may_name || !json.contains(OWN_FILE) {
         return None;
     }
     serde_json::from_str(json).ok().filter(event_names_files)

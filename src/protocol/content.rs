@@ -113,6 +113,11 @@ impl ContentPart {
         }
     }
 
+    /// Returns the id of the file that this server stores.
+    pub(crate) fn stored_file(&self) -> Option<&str> {
+        self.source()?.stored_file()
+    }
+
     /// Returns what is no text for changing it.
     pub(crate) fn media_mut(&mut self) -> Option<&mut MediaPart> {
         match self {

@@ -10,6 +10,7 @@ pub(crate) mod content;
 pub(crate) mod decode;
 pub(crate) mod encode;
 pub mod event;
+pub(crate) mod file_activity;
 mod ids;
 pub(crate) mod input;
 pub(crate) mod interrupt;

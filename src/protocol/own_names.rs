@@ -40,6 +40,8 @@ own_names! {
     PLAN_FINISHED = "plan_finished", "`CUSTOM`";
     /// The progress of a call: `toolCallId`, `toolName`, `message`, and `fraction`, from 0 to 1, if it is known.
     TOOL_PROGRESS = "tool_progress", "activity";
+    /// A [file](files.md) that an agent, a tool or a model hands over: `id`, `name`, `mimeType`, `bytes`, `url`, and `width` and `height` of an image.
+    FILE = "file", "activity";
     /// A summary that the model gets in the place of messages: `summary`, `firstMessageId`, `lastMessageId`, `digest`.
     CONTEXT_SUMMARY = "context_summary", "activity";
     /// Stands in the first of two snapshots, so that a client [takes all messages of the second](#threads) in their order. It means nothing.

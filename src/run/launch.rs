@@ -24,7 +24,7 @@ use crate::{
     agent::{Agent, ContextParts, RunContext, RunIdentity, RunJournal},
     auth::owner_of,
     base::trace::TraceScope,
-    files::names_files,
+    files::{RunFiles, names_files},
     observe::{RunObserver, recordings::LiveRecording},
     protocol::{
         Event, Interrupt, Message, MessageId, Messages, ResumeEntry, RunAgentInput,
@@ -70,15 +70,14 @@ impl Runs {
         (parts.forwarded, parts.client_messages) = (forwarded, client_messages);
         parts.accepts_instructions = self.accept_instructions;
         parts.observer = Some(RunObserver { metrics: self.metrics.clone(), recording });
+        let files = self.threads.as_ref().and_then(|threads| threads.files.clone());
+        let files = files.map(|files| RunFiles { files, owner: owner_of(parts.identity.principal.as_ref()) });
+        parts.files.clone_from(&files);
         let cx = context_in_span(parts, &trace).with_journal(journal);
-        let owner = cx.identity().principal.as_ref();
-        let agent: Arc<dyn Agent> = match self.threads.as_ref().and_then(|threads| threads.files.clone()) {
-            Some(files) if names_files(&input.messages) => Arc::new(AgentWithFiles {
-                agent: agent.agent,
-                files,
-                owner: owner_of(owner),
-                memory: permit.memory.clone(),
-            }),
+        let agent: Arc<dyn Agent> = match files {
+            Some(files) if names_files(&input.messages) => {
+                Arc::new(AgentWithFiles { agent: agent.agent, files, memory: permit.memory.clone() })
+            }
             _ => agent.agent,
         };
         // Boxed because it is large and moved several times before it is polled.

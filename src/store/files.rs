@@ -134,7 +134,7 @@ impl StoredFile {
 
 /// Returns the ids of the files that messages name.
 pub(super) fn named_files<'m>(messages: impl Iterator<Item = &'m Message>) -> BTreeSet<&'m str> {
-    messages.flat_map(|message| message.parts()).filter_map(|part| part.source()?.stored_file()).collect()
+    messages.flat_map(Message::stored_files).collect()
 }
 
 /// Returns a new secret: 366 random bits, hashed.

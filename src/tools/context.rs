@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -17,6 +18,7 @@ use super::{
 use crate::{
     agent::{Principal, RunContext},
     base::trace::TraceScope,
+    files::{SharedFile, UploadError},
     protocol::{
         Event, Interrupt, JsonObject, MessageId, RunId, ThreadId, ToolCallId, event::ActivitySnapshot,
         own_names::TOOL_PROGRESS,
@@ -184,6 +186,24 @@ impl ToolContext {
         }
         self.0.session.drained().await;
         Ok(())
+    }
+
+    /// Hands a file over to the user, as [`Emitter::file`](crate::agent::Emitter::file) does.
+    ///
+    /// # Errors
+    /// If the file is too large or cannot be stored, and like [`emit`](Self::emit).
+    pub async fn file(
+        &self,
+        name: impl Into<String>,
+        media_type: impl Into<String>,
+        bytes: impl Into<Bytes>,
+    ) -> Result<(), ToolError> {
+        let file = SharedFile { bytes: bytes.into(), media_type: media_type.into(), name: Some(name.into()) };
+        let event = self.run().shared_file(file).await.map_err(|error| match error {
+            UploadError::Store(error) => ToolError::new("the file cannot be stored now").caused_by(error),
+            error => ToolError::new(error.to_string()),
+        })?;
+        self.emit(event).await
     }
 
     /// Emits an event after the result of the call. Without a result, because the call waits for a person, it is not emitted.

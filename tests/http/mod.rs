@@ -9,4 +9,5 @@ mod index;
 mod limits;
 mod openapi;
 mod playground;
+mod shared_files;
 mod stream;

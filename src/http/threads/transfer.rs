@@ -74,9 +74,9 @@ pub(crate) async fn export_thread(
     let mut content = own.threads.export(own.owner(), &id).await?;
     if let Some(files) = own.threads.files().filter(|_| loads_files) {
         let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
-        let loading = files.loading(&owner_of(own.owner()), messages).await?;
+        let loading = files.loading(&owner_of(own.owner()), messages, InPlaceOfFile::Name).await?;
         permit = permit.and(app.runs().memory().copy(own.owner(), loading.bytes()).await?);
-        loading.load(InPlaceOfFile::Name).await;
+        loading.load().await;
     }
     own.present(content.messages.iter_mut().map(|copied| &mut copied.message));
     permit.json(&ThreadExport { thread_id: id, content })

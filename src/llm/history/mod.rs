@@ -14,7 +14,7 @@ use serde_json::Value;
 use self::summary::StoredSummary;
 use super::model::{Block, ModelReasoning, ToolResult, Turn};
 use crate::protocol::{
-    AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ReasoningMessage, ToolCall,
+    AssistantMessage, ContentPart, Message, MessageContent, MessageId, Metadata, ReasoningMessage, Role, ToolCall,
     ToolCallId, ToolMessage,
     own_names::{EDITED_ARGS, FAILED, PROVIDER, REDACTED},
 };
@@ -28,7 +28,9 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
     let summary = StoredSummary::newest(messages);
     let is_replaced = |(at, message): (usize, &Message)| summary.as_ref().is_some_and(|it| it.replaces(at, message));
     let visible = messages.iter().enumerate();
-    let visible = visible.filter(|(at, message)| message.subagent_run_id().is_none() && !is_replaced((*at, message)));
+    // The user sees the files of subagents as well, and may speak of them.
+    let is_own = |message: &Message| message.subagent_run_id().is_none() || message.role() == Role::Activity;
+    let visible = visible.filter(|(at, message)| is_own(message) && !is_replaced((*at, message)));
     let visible: Vec<&Message> = visible.map(|(_, message)| message).collect();
     let mut results = ToolResults::collect(&visible);
     let mut turns = Turns::default();
@@ -41,7 +43,7 @@ pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
             Message::Assistant(m) => turns.assistant(m, &results),
             // The results come right after the turn, wherever they are in the conversation.
             Message::Tool(_) => turns.flush(&mut results),
-            Message::Activity(_) => {}
+            Message::Activity(m) => turns.shared.extend(m.file().map(parts::shared_file).into_iter().flatten()),
         }
     }
     turns.flush(&mut results);
@@ -214,6 +216,8 @@ fn content(tool: &ToolMessage) -> (MessageContent, bool) {
 struct Turns {
     done: Vec<Turn>,
     current: Vec<Block>,
+    /// The files that were handed over since the last message of the user, who speaks of them next.
+    shared: Vec<ContentPart>,
     seen: HashSet<ToolCallId>,
 }
 
@@ -228,7 +232,8 @@ impl Turns {
     fn user(&mut self, content: &MessageContent, results: &mut ToolResults<'_>) {
         self.flush(results);
         let is_not_empty = |part: &ContentPart| !matches!(part, ContentPart::Text(text) if text.text.is_empty());
-        let parts: Vec<_> = parts::parts(content).into_iter().filter(is_not_empty).collect();
+        let shared = std::mem::take(&mut self.shared);
+        let parts: Vec<_> = shared.into_iter().chain(parts::parts(content).into_iter().filter(is_not_empty)).collect();
         if !parts.is_empty() {
             self.done.push(Turn::User(parts));
         }

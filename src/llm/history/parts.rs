@@ -1,11 +1,19 @@
 //! The content parts of a conversation, in the one form that providers get.
 
+use serde_json::Value;
+
 use crate::{
     base::text::essence,
     files::inline_data,
     llm::providers::wire,
-    protocol::{ContentPart, MessageContent},
+    protocol::{
+        ContentPart, JsonObject, MessageContent, PartSource,
+        file_activity::{FILE_NAME, FILE_TYPE, FILE_URL},
+    },
 };
+
+const SHARED: &str =
+    "Note of the server, not of the user: you or one of your tools have handed a file over to the user";
 
 /// Returns the parts of a content; a text is one part.
 pub(super) fn parts(content: &MessageContent) -> Vec<ContentPart> {
@@ -13,6 +21,20 @@ pub(super) fn parts(content: &MessageContent) -> Vec<ContentPart> {
         MessageContent::Text(text) => vec![ContentPart::text(text.as_str())],
         MessageContent::Parts(parts) => parts.iter().map(normalised).collect(),
     }
+}
+
+/// Returns a note of a file that was handed over to the user, and its data if it is an image.
+pub(super) fn shared_file(content: &JsonObject) -> Vec<ContentPart> {
+    let text = |name: &str| content.get(name).and_then(Value::as_str);
+    let mime_type = text(FILE_TYPE).unwrap_or("a file");
+    let name = text(FILE_NAME).map(|name| format!("\"{}\", ", name.replace(['"', '\n', '\r'], " ")));
+    let image = text(FILE_URL).filter(|url| url.starts_with("data:image/")).map(|url| {
+        let source = PartSource::Url { value: url.to_owned(), mime_type: text(FILE_TYPE).map(str::to_owned) };
+        normalised(&ContentPart::image(source))
+    });
+    let place = if image.is_some() { " It is the next attachment." } else { "" };
+    let note = format!("[{SHARED}: {}{mime_type}.{place}]", name.unwrap_or_default());
+    std::iter::once(ContentPart::text(note)).chain(image).collect()
 }
 
 /// Returns a part whose kind is that of its MIME type, and whose source is data if it is a `data:` URL, also where a page
@@ -42,7 +64,7 @@ fn normalised(part: &ContentPart) -> ContentPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{MediaPart, PartSource};
+    use crate::protocol::MediaPart;
 
     fn url(value: &str, mime_type: Option<&str>) -> MediaPart {
         PartSource::Url { value: value.to_owned(), mime_type: mime_type.map(str::to_owned) }.into()

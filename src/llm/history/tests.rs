@@ -198,3 +198,31 @@ fn a_summary_takes_the_place_of_its_messages_and_instructions_stay() {
     assert!(note.text.starts_with("[Note of the server") && note.text.ends_with("It is sunny."), "{}", note.text);
     assert_eq!(*now, ContentPart::text("And now?"));
 }
+
+#[test]
+fn a_file_that_was_handed_over_comes_with_the_next_message_of_the_user() {
+    let file = |id: &str, content: Value| json!({ "id": id, "role": "activity", "activityType": "agui-server.file", "content": content });
+    let (turns, expected) = (
+        turns(&messages(json!([
+            { "id": "1", "role": "user", "content": "A cat!" },
+            { "id": "2", "role": "assistant", "toolCalls": [tool_call("c")] },
+            file("3", json!({ "name": "cat.png", "mimeType": "image/png", "url": "data:image/png;base64,iVBORw0KGgo=" })),
+            { "id": "4", "role": "tool", "toolCallId": "c", "content": "done" },
+            file("5", json!({ "name": "a \"b\".csv", "mimeType": "text/csv", "url": "data:text/csv;base64,AA==" })),
+            file("6", json!({ "mimeType": "image/png", "url": "https://elsewhere.example/" })),
+            { "id": "7", "role": "assistant", "content": "Here." },
+            { "id": "8", "role": "user", "content": "Darker!" },
+        ]))),
+        [
+            "[Note of the server, not of the user: you or one of your tools have handed a file over to the user: \"cat.png\", image/png. It is the next attachment.]",
+            "[Note of the server, not of the user: you or one of your tools have handed a file over to the user: \"a  b .csv\", text/csv.]",
+            "[Note of the server, not of the user: you or one of your tools have handed a file over to the user: image/png.]",
+        ],
+    );
+    let source = PartSource::Data { value: "iVBORw0KGgo=".to_owned(), mime_type: "image/png".to_owned() };
+    let [cat, csv, other] = expected.map(ContentPart::text);
+    let last = Turn::User(vec![cat, ContentPart::image(source), csv, other, ContentPart::text("Darker!")]);
+    let done = Turn::ToolResults(vec![result("c", "f", "done", false)]);
+    let calls = assistant(vec![call("c", "f", "{}")]);
+    assert_eq!(turns, [user("A cat!"), calls, done, assistant(vec![Block::Text("Here.".to_owned())]), last]);
+}

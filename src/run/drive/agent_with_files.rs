@@ -8,25 +8,24 @@ use crate::run::limits::memory::RunMemory;
 use crate::{
     agent::{A2ui, Agent, AgentError, EventStream, RunContext},
     base::RunErrorCode,
-    files::{Files, InPlaceOfFile, name_again},
+    files::{InPlaceOfFile, RunFiles, name_again},
     protocol::{AgentCapabilities, Event, Messages, RunAgentInput},
 };
 
 /// An agent that gets the data of the files that its input names, and whose snapshots name them again.
 pub(crate) struct AgentWithFiles {
     pub(crate) agent: Arc<dyn Agent>,
-    pub(crate) files: Files,
-    pub(crate) owner: Arc<str>,
+    pub(crate) files: RunFiles,
     pub(crate) memory: Option<RunMemory>,
 }
 
 impl Agent for AgentWithFiles {
     fn run(&self, mut input: RunAgentInput, cx: RunContext) -> EventStream {
-        let Self { agent, files, owner, memory } = self;
-        let (agent, files, owner, memory) = (agent.clone(), files.clone(), owner.clone(), memory.clone());
+        let Self { agent, files, memory } = self;
+        let (agent, files, memory) = (agent.clone(), files.clone(), memory.clone());
         let run = async move {
             let given = input.messages.clone();
-            if let Err(error) = load(&files, &owner, memory.as_ref(), &mut input.messages).await {
+            if let Err(error) = load(&files, memory.as_ref(), &mut input.messages).await {
                 return stream::iter([Err(error)]).boxed();
             }
             let named = move |mut event: Event| {
@@ -59,14 +58,9 @@ impl Agent for AgentWithFiles {
     }
 }
 
-async fn load(
-    files: &Files,
-    owner: &str,
-    memory: Option<&RunMemory>,
-    messages: &mut Messages,
-) -> Result<(), AgentError> {
+async fn load(run: &RunFiles, memory: Option<&RunMemory>, messages: &mut Messages) -> Result<(), AgentError> {
     let unavailable = |problem: &'static str| AgentError::new(RunErrorCode::FilesUnavailable, problem);
-    let loading = files.loading(owner, messages.to_mut().iter_mut().collect()).await;
+    let loading = run.files.loading(&run.owner, messages.to_mut().iter_mut().collect(), InPlaceOfFile::Note).await;
     let loading =
         loading.map_err(|error| unavailable("the files cannot be read now; please try again").caused_by(error))?;
     if let Some(memory) = memory
@@ -74,6 +68,6 @@ async fn load(
     {
         return Err(unavailable("the server has no memory for the files of this conversation now; please try again"));
     }
-    loading.load(InPlaceOfFile::Note).await;
+    loading.load().await;
     Ok(())
 }

@@ -1,0 +1,47 @@
+//! The content of an activity `agui-server.file`: a file that an agent, a tool or a model hands over. Stored content names the file;
+//! a client gets its URL in place of the name's provider.
+
+use serde_json::Value;
+
+use super::{ActivityMessage, ContentPart, JsonObject, Message, PartSource, own_names::FILE};
+
+/// The member of the file's URL.
+pub(crate) const FILE_URL: &str = "url";
+pub(crate) const FILE_ID: &str = "id";
+/// Says whose the id is, as in the source of a part.
+pub(crate) const FILE_PROVIDER: &str = "provider";
+pub(crate) const FILE_TYPE: &str = "mimeType";
+pub(crate) const FILE_NAME: &str = "name";
+
+/// Returns the id of the file of this server that the content of an activity names.
+pub(crate) fn stored_file_of_activity<'c>(activity_type: &str, content: &'c JsonObject) -> Option<&'c str> {
+    let provider = content.get(FILE_PROVIDER).and_then(Value::as_str);
+    let is_own = activity_type == FILE && provider == Some(PartSource::OWN_PROVIDER);
+    content.get(FILE_ID).filter(|_| is_own)?.as_str()
+}
+
+impl ActivityMessage {
+    /// Returns the content if the activity is a file.
+    pub(crate) fn file(&self) -> Option<&JsonObject> {
+        (self.activity_type == FILE).then_some(&self.content)
+    }
+}
+
+impl Message {
+    /// Returns the content of an activity that is a file, for changing it.
+    pub(crate) fn file_activity_mut(&mut self) -> Option<&mut JsonObject> {
+        match self {
+            Self::Activity(activity) if activity.activity_type == FILE => Some(&mut activity.content),
+            _ => None,
+        }
+    }
+
+    /// Returns the ids of the files of this server that the message names.
+    pub(crate) fn stored_files(&self) -> impl Iterator<Item = &str> {
+        let activity = match self {
+            Self::Activity(activity) => stored_file_of_activity(&activity.activity_type, &activity.content),
+            _ => None,
+        };
+        self.parts().iter().filter_map(ContentPart::stored_file).chain(activity)
+    }
+}
