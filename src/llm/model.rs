@@ -214,6 +214,13 @@ pub enum ModelEvent {
         /// The source.
         citation: Value,
     },
+    /// A picture or another medium that the model made. It stands between the blocks, and has no index.
+    Media {
+        /// The MIME type.
+        media_type: String,
+        /// The bytes in base64.
+        base64: String,
+    },
     /// The answer is complete. A stream that ends without this event was cut off.
     Stop(StopReason),
 }

@@ -17,7 +17,10 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _, future, stream::BoxStream};
 use reqwest::Response;
 use sse_stream::{Sse, SseByteStream};
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
 
 use super::{
     bare_errors::BareErrors,
@@ -84,6 +87,11 @@ pub fn provider_events(response: Response, limits: StreamLimits) -> ServerEvents
     parse(bytes.boxed(), limits)
 }
 
+/// An event that is larger, such as a picture in base64, has to wait for [`LARGE_EVENTS`].
+const LARGE_EVENT_BYTES: usize = 8 << 20;
+/// The large events that are read at once. Each is about four times in memory until it is decoded.
+static LARGE_EVENTS: Semaphore = Semaphore::const_new(4);
+
 /// The id that marks an event which the end of the stream cut off. Servers do not use it.
 const CUT_OFF_ID: &str = "agui-server: the stream ended here";
 
@@ -135,13 +143,18 @@ fn limited(
     is_over: Arc<AtomicBool>,
 ) -> impl Stream<Item = Result<Bytes, StreamError>> + Send + 'static {
     try_stream! {
-        let mut length = EventLength::default();
+        let (mut length, mut permit) = (EventLength::default(), None);
         loop {
             // The silence begins when the reader waits: a slow reader is not the server's silence.
             let next = timeout_at(deadline(Instant::now(), idle_timeout), bytes.next()).await;
             let next = next.map_err(|_| StreamError::Silent(idle_timeout))?;
             let Some(mut piece) = next.transpose().map_err(StreamError::Broken)? else { break };
             let within = length.read(&piece, max_event_bytes);
+            if length.bytes <= LARGE_EVENT_BYTES {
+                permit = None;
+            } else if permit.is_none() {
+                permit = LARGE_EVENTS.acquire().await.ok();
+            }
             // The events before the one that is too long are read, wherever the pieces end.
             piece.truncate(within.unwrap_or(piece.len()));
             yield piece;

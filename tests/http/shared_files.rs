@@ -56,8 +56,7 @@ async fn a_file_of_an_agent_has_a_url_wherever_its_thread_is_shown() {
     assert!(opens(&server, &shown).await);
     let list: Value = server.get("/threads/t/messages").await.json().await.unwrap();
     assert!(opens(&server, &file_in(&list["messages"])).await);
-    let connected = json!({ "threadId": "t", "runId": "c", "messages": [] });
-    let connected = server.client.post(server.url("/agents/painter/connect")).json(&connected).send().await.unwrap();
+    let connected = server.post("/threads/t/connect").json(&json!({})).send().await.unwrap();
     assert!(connected.text().await.unwrap().contains(&format!("{id}?expires=")));
     let export: Value = server.get("/threads/t/export?files=inline").await.json().await.unwrap();
     assert!(export.to_string().contains("\"url\":\"data:image/png;base64,iVBOR"), "{export}");

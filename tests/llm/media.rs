@@ -26,7 +26,7 @@ const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+
 
 /// Refuses what the four APIs refuse of images, beside what they refuse of everything else: data that is not base64, is empty,
 /// is not of the declared type, or is cut, and images that are too large.
-fn refusal(request: &Recorded) -> Option<String> {
+pub(super) fn refusal(request: &Recorded) -> Option<String> {
     let images = images(&request.body);
     let is_anthropic = request.path.ends_with("/messages");
     let too_many = is_anthropic && images.len() > MAX_IMAGES;
@@ -60,7 +60,7 @@ fn fault(kind: &str, data: &str, is_anthropic: bool) -> Option<String> {
 }
 
 /// Returns the types and the data of the images anywhere in a request.
-fn images(value: &Value) -> Vec<(String, String)> {
+pub(super) fn images(value: &Value) -> Vec<(String, String)> {
     let of_member = |kind: &str, data: &str| {
         let (kind, data) = (value[kind].as_str()?, value[data].as_str()?);
         Some((kind.to_owned(), data.to_owned()))

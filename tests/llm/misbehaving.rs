@@ -176,7 +176,7 @@ pub(super) const APIS: &[Api] = &[
 ];
 
 /// An answer of events, which ends with `[DONE]` as those of gateways do.
-fn stream(events: impl IntoIterator<Item = impl ToString>) -> Answer {
+pub(super) fn stream(events: impl IntoIterator<Item = impl ToString>) -> Answer {
     let events = events.into_iter().map(|event| format!("data: {}\n\n", event.to_string()));
     Answer::stream(events.chain(["data: [DONE]\n\n".to_owned()]))
 }

@@ -5,6 +5,7 @@ mod media;
 mod misbehaving;
 pub(crate) mod models;
 mod parameters;
+mod pictures;
 pub(crate) mod providers;
 mod replay;
 

@@ -19,7 +19,8 @@ use crate::{
         model::{Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason},
     },
     protocol::{
-        AssistantMessage, Event, Message, MessageId, Metadata, ReasoningMessage, TokenUsage, ToolCall, ToolCallId,
+        AssistantMessage, Event, Message, MessageId, Metadata, PartSource, ReasoningMessage, TokenUsage, ToolCall,
+        ToolCallId,
         event::{Custom, EncryptedValueSubtype, ReasoningEncryptedValue},
         own_names::{ATTACHMENT_SKIPPED, CITATIONS, PROVIDER, REDACTED},
     },
@@ -64,6 +65,7 @@ pub(super) struct AnswerBuilder<'r> {
     call_message: Option<MessageId>,
     usage: TokenUsage,
     stop: Option<StopReason>,
+    has_media: bool,
 }
 
 enum AnswerBlock {
@@ -98,7 +100,15 @@ impl<'r> AnswerBuilder<'r> {
             call_message: None,
             usage: TokenUsage::default(),
             stop: None,
+            has_media: false,
         }
+    }
+
+    /// Returns the medium of an event, for the caller to store.
+    pub(super) fn take_media(&mut self, event: &mut ModelEvent) -> Option<PartSource> {
+        let ModelEvent::Media { media_type, base64 } = event else { return None };
+        self.has_media = true;
+        Some(PartSource::Data { value: std::mem::take(base64), mime_type: std::mem::take(media_type) })
     }
 
     /// Adds the client's events to `out`, and returns the tokens used since the last report.
@@ -111,6 +121,8 @@ impl<'r> AnswerBuilder<'r> {
             ModelEvent::Stop(reason) => self.stop = Some(reason),
             ModelEvent::Skipped(attachment) => out.extend(self.skip(attachment)),
             ModelEvent::Citation { index, citation } => self.cite(index, citation),
+            // `take_media` has taken it.
+            ModelEvent::Media { .. } => {}
         }
         None
     }
@@ -258,7 +270,7 @@ impl<'r> AnswerBuilder<'r> {
         let Some(stop) = self.stop else {
             return Err(ModelError::new(RunErrorCode::ModelInterrupted.as_str(), "the model's answer broke off"));
         };
-        let mut answer = CompleteAnswer { messages: Vec::new(), stop };
+        let mut answer = CompleteAnswer { messages: Vec::new(), stop, has_media: self.has_media };
         for (_, block) in self.blocks {
             match block {
                 AnswerBlock::Text { message, .. } if message.content.is_some() => {
@@ -280,6 +292,8 @@ impl<'r> AnswerBuilder<'r> {
 pub(super) struct CompleteAnswer {
     pub(super) messages: Vec<Message>,
     pub(super) stop: StopReason,
+    /// Whether the user has got a picture or another file.
+    pub(super) has_media: bool,
 }
 
 impl CompleteAnswer {

@@ -41,7 +41,7 @@ impl NoAnswer {
         match answer.stop {
             StopReason::MalformedCall => Some(Self::MalformedCall),
             StopReason::Done | StopReason::Calls => {
-                let is_empty = answer.calls().is_empty() && answer.text().trim().is_empty();
+                let is_empty = answer.calls().is_empty() && answer.text().trim().is_empty() && !answer.has_media;
                 let has_thoughts = answer.messages.iter().any(|message| matches!(message, Message::Reasoning(_)));
                 let kind = if has_thoughts { Self::Thoughts } else { Self::Nothing };
                 is_empty.then_some(kind)

@@ -26,6 +26,7 @@ use crate::{
         emit::{self, Step},
     },
     base::RunErrorCode,
+    files::SharedFile,
     llm::{
         history,
         model::{ModelRequest, Turn},
@@ -101,7 +102,11 @@ pub(super) fn turns(
             let (provider, mut stream) = models.open(request, &cx).await;
             let mut answer = AnswerBuilder::new(provider, &mut earlier);
             while let Some(event) = stream.next().await {
-                if let Some(usage) = answer.apply(event?, &mut events) {
+                let mut event = event?;
+                if let Some(file) = SharedFile::of_data(answer.take_media(&mut event)).await {
+                    yield cx.shared_file_or_problem(file).await;
+                }
+                if let Some(usage) = answer.apply(event, &mut events) {
                     cx.add_usage(usage);
                 }
                 for event in events.drain(..) {

@@ -52,8 +52,8 @@ pub struct Connection {
     /// The number of times that a failed request is sent again.
     #[default(2)]
     pub max_retries: u32,
-    /// The largest event of a response, in bytes. A larger one is an error and is not buffered. `None` is the bound of
-    /// the largest answer, 8 MiB: an event may contain a picture, results of the provider's tools or the whole answer.
+    /// The largest event of a response, in bytes. A larger one is an error and is not buffered. `None` is 32 MiB: an event may
+    /// contain a picture, results of the provider's tools or the whole answer. Four events of more than 8 MiB are read at once.
     pub max_event_bytes: Option<usize>,
 }
 

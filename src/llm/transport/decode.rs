@@ -25,7 +25,7 @@ const MAX_WRAPPINGS: usize = 5;
 /// Bounds the memory; answers have far fewer.
 const MAX_BLOCKS: usize = 1024;
 /// Bounds what decoders keep of an answer. A PDF that fills a context window of 1 M tokens has about 5 MiB in base64.
-pub(super) const MAX_HELD_BYTES: usize = 8 << 20;
+const MAX_HELD_BYTES: usize = 8 << 20;
 
 pub(in crate::llm) trait Decoder: Send + 'static {
     fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault>;
@@ -228,6 +228,15 @@ impl AnswerEvents {
     /// Adds a source of a block of text.
     pub(in crate::llm) fn citation(&mut self, index: usize, citation: Value) {
         self.events.push_back(ModelEvent::Citation { index, citation });
+    }
+
+    /// Adds a medium that the model made.
+    pub(in crate::llm) fn media(&mut self, media_type: &str, base64: &str) {
+        if !base64.is_empty() {
+            self.has_answer = true;
+            let (media_type, base64) = (media_type.to_owned(), base64.to_owned());
+            self.events.push_back(ModelEvent::Media { media_type, base64 });
+        }
     }
 
     /// Adds the usage so far, unless it is absent or the same as before.

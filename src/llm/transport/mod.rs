@@ -77,6 +77,8 @@ pub(in crate::llm) struct ProviderRequest {
     pub(in crate::llm) headers: HeaderMap,
 }
 
+/// A picture of 20 MiB, which is the largest file by default, has 27 MiB in base64.
+const MAX_EVENT_BYTES: usize = 32 << 20;
 const MAX_ERROR_BYTES: usize = 16 << 10;
 /// The status is known by then; only the reason is missing.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
@@ -130,7 +132,7 @@ impl Transport {
             refused: RefusedParameters::default(),
             idle_timeout: connection.idle_timeout,
             max_retries: connection.max_retries,
-            max_event_bytes: connection.max_event_bytes.unwrap_or(decode::MAX_HELD_BYTES),
+            max_event_bytes: connection.max_event_bytes.unwrap_or(MAX_EVENT_BYTES),
             exchanges: options.exchanges.clone(),
         }))
     }

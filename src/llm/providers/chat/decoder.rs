@@ -73,6 +73,7 @@ impl ChatDecoder {
         if let Some(delta) = choice.get("delta").or(choice.get("message")) {
             self.reasoning(delta, output)?;
             self.content(delta, output)?;
+            self.images(delta, output)?;
             self.calls(delta, output)?;
         }
         match text(choice, "finish_reason") {
@@ -119,6 +120,23 @@ impl ChatDecoder {
         // A spoken answer: its text is shown, its sound cannot be.
         let transcript = delta.get("audio").map(|audio| text(audio, "transcript")).unwrap_or_default();
         self.add_text(PieceKind::Text, transcript, output)
+    }
+
+    /// The pictures of <https://openrouter.ai/docs/guides/overview/multimodal/image-generation>, as `data:` URLs.
+    fn images(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        for image in list(delta, "images") {
+            let url = image.get("image_url").map(|image| text(image, "url")).unwrap_or_default();
+            let Some((media_type, base64)) = url.strip_prefix("data:").and_then(|url| url.split_once(";base64,"))
+            else {
+                tracing::warn!("left out a picture of a model that is not in the answer, but at a URL");
+                continue;
+            };
+            self.add_held(output)?;
+            self.close(output)?;
+            self.has_text = true;
+            output.media(media_type, base64);
+        }
+        Ok(())
     }
 
     fn calls(&mut self, delta: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {

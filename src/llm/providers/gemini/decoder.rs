@@ -79,16 +79,24 @@ impl GeminiDecoder {
         if let Some(call) = part.get("functionCall") {
             return self.call(call, signature, output);
         }
+        let is_thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
+        if let Some(data) = part.get("inlineData") {
+            // The pictures of thoughts are drafts. A signature belongs to the picture, which returns as the user's.
+            if !is_thought {
+                self.close(output);
+                output.media(text(data, "mimeType"), text(data, "data"));
+            }
+            return Ok(());
+        }
         let text = part.get("text").and_then(Value::as_str);
         let text = match (text, signature) {
             (None, None) => {
-                // Images and the provider's own tools, which only `extra_body` can ask for.
+                // The provider's own tools, which only `extra_body` can ask for.
                 tracing::debug!(parts = ?part.as_object().map(|part| part.keys().collect::<Vec<_>>()), "ignored a part");
                 return Ok(());
             }
             (text, _) => text.unwrap_or_default(),
         };
-        let is_thought = part.get("thought").and_then(Value::as_bool).unwrap_or(false);
         self.text(text, is_thought, signature, output)
     }
 

@@ -2,7 +2,7 @@
 //! "Streaming events".
 //!
 //! An answer is a list of items. A message has text, reasoning has summaries, a function call has arguments. Items of
-//! the provider's own tools, such as `web_search_call`, are not shown.
+//! the provider's own tools, such as `web_search_call`, are not shown, but the picture of an `image_generation_call` is.
 
 use std::collections::BTreeMap;
 

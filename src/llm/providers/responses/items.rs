@@ -130,6 +130,10 @@ impl OpenItem {
                 *has_arguments = !arguments.is_empty();
                 output.delta(*block, arguments);
             }
+            Self::Hidden if text(item, "type") == "image_generation_call" => {
+                let format = Some(text(item, "output_format")).filter(|format| !format.is_empty());
+                output.media(&format!("image/{}", format.unwrap_or("png")), text(item, "result"));
+            }
             Self::Reasoning(_) | Self::Call { .. } | Self::Hidden => {}
         }
         Ok(refused)

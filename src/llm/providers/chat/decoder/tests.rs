@@ -481,3 +481,18 @@ fn an_endless_answer_is_an_error() {
     let event = json!({"choices": [{"delta": {"content": "a", "reasoning": "b"}}]}).to_string();
     assert!((0..2000).any(|_| endless.event(None, &event, &mut output).is_err()));
 }
+
+#[test]
+fn pictures_are_media_and_those_at_urls_are_left_out() {
+    let image = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
+    let events = deltas(&[
+        json!({"content": "a", "images": [image("data:image/webp;base64,AAAA"), image("https://elsewhere.example/")]}),
+        json!({"content": "b", "images": null}),
+    ]);
+    let media = ModelEvent::Media { media_type: "image/webp".to_owned(), base64: "AAAA".to_owned() };
+    let start = |index| Start { index, block: BlockStart::Text };
+    let said = |index, text: &str| Delta { index, text: text.to_owned() };
+    let end = |index| End { index, artefact: None };
+    let expected = [start(0), said(0, "a"), end(0), media, start(1), said(1, "b"), end(1), Stop(StopReason::Done)];
+    assert_eq!(events, expected);
+}

@@ -250,3 +250,17 @@ fn signatures_are_kept_within_a_limit() {
     assert!(decode(&vec![part.clone(); 8]).is_ok());
     assert!(matches!(decode(&vec![part; 9]), Err(DecodeFault::Malformed(_))));
 }
+
+#[test]
+fn a_picture_stands_between_texts_and_drafts_are_left_out() {
+    let image = |data: &str| json!({"inlineData": {"mimeType": "image/png", "data": data}});
+    let mut draft = image("AAAA");
+    draft["thought"] = true.into();
+    let (events, _) =
+        decode(&[parts(json!([draft, {"text": "a"}])), parts(json!([image("BBBB"), {"text": "b"}])), finish("STOP")])
+            .unwrap();
+    let media = ModelEvent::Media { media_type: "image/png".to_owned(), base64: "BBBB".to_owned() };
+    let start = |index| Start { index, block: BlockStart::Text };
+    let expected = [start(0), said(0, "a"), media, end(0), start(1), said(1, "b"), end(1), Stop(StopReason::Done)];
+    assert_eq!(events, expected);
+}

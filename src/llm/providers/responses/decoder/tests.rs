@@ -354,3 +354,19 @@ fn an_endless_answer_is_an_error() {
     let part = |n| json!({"type": "response.output_text.delta", "output_index": 0, "content_index": n, "delta": "a"});
     assert!(endless(&|n| if n == 0 { added(0, json!({"type": "message"})) } else { part(n) }));
 }
+
+#[test]
+fn the_picture_of_a_call_is_a_medium() {
+    let call = |format: Value, result: Value| json!({"type": "image_generation_call", "id": "ig", "output_format": format, "result": result});
+    let events = answer(vec![
+        added(0, call(Value::Null, Value::Null)),
+        done(0, call(json!("webp"), json!("AAAA"))),
+        done(1, call(Value::Null, json!("BBBB"))),
+        done(2, call(Value::Null, Value::Null)),
+    ]);
+    let media = |media_type: &str, base64: &str| ModelEvent::Media {
+        media_type: media_type.to_owned(),
+        base64: base64.to_owned(),
+    };
+    assert_eq!(events, [media("image/webp", "AAAA"), media("image/png", "BBBB"), Stop(StopReason::Done)]);
+}
