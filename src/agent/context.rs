@@ -206,6 +206,11 @@ impl RunContext {
         file.into_event(self.parts.files.as_ref()).await
     }
 
+    /// Returns the largest file that can be handed over.
+    pub(crate) fn max_shared_bytes(&self) -> usize {
+        SharedFile::max_bytes(self.parts.files.as_ref())
+    }
+
     /// Like [`shared_file`](Self::shared_file), with an activity that names the problem if the file cannot be stored.
     pub(crate) async fn shared_file_or_problem(&self, file: SharedFile) -> Event {
         file.into_event_or_problem(self.parts.files.as_ref()).await

@@ -12,7 +12,8 @@ use crate::tools::{
     options::{InvalidOption, check_not_zero},
 };
 
-pub(crate) const TOOL_NAMES: [&str; 5] = ["run_command", "read_file", "write_file", "list_files", "remove_files"];
+pub(crate) const TOOL_NAMES: [&str; 6] =
+    ["run_command", "read_file", "write_file", "list_files", "remove_files", "share_file"];
 /// The shell, `prlimit` and a program need at least this much address space, in bytes.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
 /// bubblewrap, the shell and a pipeline of two programs.

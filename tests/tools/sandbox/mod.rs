@@ -76,6 +76,19 @@ impl TestSandbox {
         tool.call(arguments, &cx).await.map(|content| content.text().into_owned())
     }
 
+    /// Shares a file, and returns the content of its activity.
+    async fn share(&self, path: &str) -> Result<Value, String> {
+        let tool = self.tools.iter().find(|tool| tool.spec().name == "share_file").unwrap();
+        let cx = ToolContext::new(RunContext::new("t", "r", "a"), Value::Null, "c", "share_file");
+        let arguments = json!({ "path": path }).as_object().unwrap().clone();
+        let told = tool.call(arguments, &cx).await.map_err(|error| error.message().to_owned())?;
+        assert!(told.text().starts_with("The user has got the file"), "{}", told.text());
+        let [event] = &cx.take_events()[..] else { panic!("one event") };
+        let event = serde_json::to_value(event).unwrap();
+        assert_eq!(event["activityType"], "agui-server.file");
+        Ok(event["content"].clone())
+    }
+
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> Result<String, ToolError> {
         self.call_on("t", name, arguments).await
     }
@@ -421,4 +434,36 @@ fn without_isolation_the_server_does_not_start() {
     let (code, told) = check(folder.path());
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("No permissions to create new namespace"), "{told}");
+}
+
+#[tokio::test]
+async fn a_file_of_the_workspace_is_shared_and_nothing_else() {
+    let Some(sandbox) = TestSandbox::new(|options| options.max_output_bytes = 100) else { return };
+    sandbox.print("mkdir -p a && printf 'x,y\\n%0500d' 1 > 'a/my table.CSV' && ln -s 'a/my table.CSV' inner").await;
+    let content = sandbox.share("a/my table.CSV").await.unwrap();
+    assert_eq!((&content["name"], &content["mimeType"]), (&json!("my table.CSV"), &json!("text/csv")));
+    assert_eq!(content["bytes"], 504, "it is not cut like what a command prints");
+    assert!(content["url"].as_str().unwrap().starts_with("data:text/csv;base64,eCx5Cj"), "{content}");
+    assert_eq!(sandbox.share("inner").await.unwrap()["bytes"], 504);
+    sandbox
+        .print("ln -s /usr/bin/find out; ln -s /usr folder; ln -s /proc/self/environ e; mkfifo pipe; : > empty")
+        .await;
+    sandbox.print("ln -s /dev/zero zero; head -c 4000000 /dev/zero > large").await;
+    for (path, expected) in [
+        ("out", "the file is not in the workspace"),
+        ("folder/bin/sh", "the file is not in the workspace"),
+        ("e", "the file is not in the workspace"),
+        ("zero", "the file is not in the workspace"),
+        ("pipe", "not a regular file"),
+        ("a", "not a regular file"),
+        (".", "the file is not in the workspace"),
+        ("nothing", "No such file"),
+        ("../x", "is not a path in the workspace"),
+        ("/etc/passwd", "is not a path in the workspace"),
+        ("large", "the file has more than 3129344 bytes"),
+    ] {
+        let refused = sandbox.share(path).await.unwrap_err();
+        assert!(refused.contains(expected), "{path}: {refused}");
+    }
+    assert_eq!(sandbox.share("empty").await.unwrap()["bytes"], 0);
 }

@@ -109,6 +109,18 @@ impl Sandbox {
         growth: Growth,
         cx: &ToolContext,
     ) -> Result<CommandOutput, ToolError> {
+        self.run_printing(words, input, growth, self.options.max_output_bytes, cx).await
+    }
+
+    /// Runs a command of which so many bytes of output are kept.
+    async fn run_printing(
+        &self,
+        words: &[&str],
+        input: Option<String>,
+        growth: Growth,
+        max_output_bytes: usize,
+        cx: &ToolContext,
+    ) -> Result<CommandOutput, ToolError> {
         let principal = cx.principal().map(|principal| principal.id().to_owned());
         let (workspaces, owner) =
             (self.workspaces.clone(), WorkspaceOwner { principal, thread: cx.thread_id().clone() });
@@ -127,7 +139,8 @@ impl Sandbox {
         // The file is open until the command has ended.
         let (process, _arguments) = self.isolation.launch(&command, &self.options).map_err(sandbox_error)?;
         let growing = (growth == Growth::Allowed).then_some(&*workspace.path);
-        process::run(process, input, growing, cgroup.as_ref(), &self.options).await.map_err(sandbox_error)
+        let ended = process::run(process, input, growing, cgroup.as_ref(), max_output_bytes, &self.options).await;
+        ended.map_err(sandbox_error)
     }
 
     fn refusal(&self, limit: ExceededLimit) -> ToolError {

@@ -37,12 +37,13 @@ pub(super) struct CommandOutput {
     pub(super) truncated: bool,
 }
 
-/// Runs a command. A full `growing` workspace ends it. Dropping the future kills all processes in its sandbox.
+/// Runs a command. A full `growing` workspace ends it. Of what it prints, `max_output_bytes` are kept. Dropping the future kills all processes in its sandbox.
 pub(super) async fn run(
     process: std::process::Command,
     input: Option<String>,
     growing: Option<&Path>,
     cgroup: Option<&CommandCgroup>,
+    max_output_bytes: usize,
     options: &SandboxOptions,
 ) -> io::Result<CommandOutput> {
     let deadline = units::deadline(Instant::now(), options.timeout);
@@ -50,7 +51,7 @@ pub(super) async fn run(
     process.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     process.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = process.spawn()?;
-    let (mut stdout, mut stderr) = (Capture::new(options.max_output_bytes), Capture::new(options.max_output_bytes));
+    let (mut stdout, mut stderr) = (Capture::new(max_output_bytes), Capture::new(options.max_output_bytes));
     let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let id = child.id();
     let end = {

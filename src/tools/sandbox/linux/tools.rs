@@ -1,4 +1,4 @@
-//! The tools of the sandbox: one that runs commands, and four that read, write, list and remove files.
+//! The tools of the sandbox: one that runs commands, and five that read, write, list, remove and hand over files.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     tools::{FnTool, Repeat, Tool, ToolContext, ToolError, ToolSpec},
 };
 
-const READING: [&str; 2] = ["read_file", "list_files"];
+const READING: [&str; 3] = ["read_file", "list_files", "share_file"];
 const MAX_LISTED_FILES: usize = 500;
 
 const WRITE: &str = "mkdir -p -- \"$(dirname -- \"$1\")\" && exec cat > \"$1\"";
@@ -24,8 +24,28 @@ const REMOVE: &str = "[ -e \"$1\" ] || [ -h \"$1\" ] || { echo \"rm: $1: No such
 [ -h \"$1\" ] || [ ! -d \"$1\" ] || chmod -R u+rwX -- \"$1\"
 case $1 in ./|./.) exec find . -mindepth 1 -delete;; *) exec rm -rf -- \"$1\";; esac";
 
+/// `$2` is the most bytes to print. Links lead nowhere but into the read-only system, whose files are nothing to share, and a pipe or a
+/// device has no end.
+const PRINT: &str = "path=$(realpath -e -- \"$1\") || exit 1
+case $path in /workspace/*) ;; *) echo \"share_file: the file is not in the workspace\" >&2; exit 1;; esac
+[ -f \"$path\" ] || { echo \"share_file: not a regular file\" >&2; exit 1; }
+exec head -c \"$2\" -- \"$path\"";
+
+/// The types of files whose bytes do not show them, by the end of the name.
+const TYPES: [(&str, &str); 9] = [
+    ("csv", "text/csv"),
+    ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    ("html", "text/html"),
+    ("json", "application/json"),
+    ("md", "text/markdown"),
+    ("pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    ("txt", "text/plain"),
+    ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ("zip", "application/zip"),
+];
+
 impl Sandbox {
-    /// Returns the tools `run_command`, `read_file`, `write_file`, `list_files` and `remove_files`.
+    /// Returns the tools `run_command`, `read_file`, `write_file`, `list_files`, `remove_files` and `share_file`.
     pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {
         specs()
             .into_iter()
@@ -81,6 +101,23 @@ impl Sandbox {
         self.require_success(output).map(|_| "Removed.".to_owned())
     }
 
+    async fn share_file(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
+        let path = relative_path(&arguments)?;
+        let most = cx.run().max_shared_bytes();
+        let print = ["/bin/sh", "-c", PRINT, "sh", &path, &(most + 1).to_string()];
+        let output = self.run_printing(&print, None, Growth::None, most + 1, &cx).await?;
+        let bytes = self.require_success(output)?.stdout;
+        if bytes.len() > most {
+            return Err(ToolError::new(format!("the file has more than {most} bytes; share a smaller one")));
+        }
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
+        let known = TYPES.iter().find(|(known, _)| *known == ending);
+        let told = format!("The user has got the file, which has {} bytes.", bytes.len());
+        cx.file(name, known.map_or("application/octet-stream", |(_, media_type)| media_type), bytes).await?;
+        Ok(told)
+    }
+
     /// A failed command is a result as well, so that the model can correct it.
     fn result_json(&self, output: &CommandOutput) -> String {
         let mut result = json!({});
@@ -129,7 +166,7 @@ impl Sandbox {
 type Command = fn(Arc<Sandbox>, JsonObject, ToolContext) -> BoxFuture<'static, Result<String, ToolError>>;
 
 /// Returns the descriptions of the tools, and how each is carried out.
-fn specs() -> [(ToolSpec, Command); 5] {
+fn specs() -> [(ToolSpec, Command); 6] {
     let path =
         |description: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": description });
     let spec = |name: &str, description: &str, properties: Value, required: &[&str]| {
@@ -157,12 +194,16 @@ fn specs() -> [(ToolSpec, Command); 5] {
     let either = path("The file or folder, relative to the workspace; `.` removes all files.");
     let description = "Removes a file, or a folder with all that is in it. Works in a full workspace, too.";
     let remove_files = spec("remove_files", description, json!({ "path": either }), &["path"]);
+    let description = "Hands a file of the workspace over to the user, such as a chart or a report. It is the only way to show \
+                       a file: links to the workspace do not work.";
+    let share_file = spec("share_file", description, json!({ "path": file }), &["path"]);
     [
         (run_command, |sandbox, arguments, cx| sandbox.run_command(arguments, cx).boxed()),
         (read_file, |sandbox, arguments, cx| sandbox.read_file(arguments, cx).boxed()),
         (write_file, |sandbox, arguments, cx| sandbox.write_file(arguments, cx).boxed()),
         (list_files, |sandbox, arguments, cx| sandbox.list_files(arguments, cx).boxed()),
         (remove_files, |sandbox, arguments, cx| sandbox.remove_files(arguments, cx).boxed()),
+        (share_file, |sandbox, arguments, cx| sandbox.share_file(arguments, cx).boxed()),
     ]
 }
 
