@@ -12,7 +12,10 @@ use serde_json::Value;
 use super::{call_trace::CallTrace, known_models::MediaLimits, options::ToolChoice};
 use crate::{
     agent::AgentError,
-    protocol::{ContentPart, JsonObject, MessageContent, TokenUsage, ToolCall, ToolCallId},
+    protocol::{
+        ContentPart, JsonObject, MessageContent, TokenUsage, ToolCall, ToolCallId,
+        capabilities::MultimodalInputCapabilities,
+    },
     tools::ToolSpec,
 };
 
@@ -61,6 +64,11 @@ pub trait Model: Send + Sync + 'static {
     fn media_limits(&self) -> MediaLimits {
         MediaLimits::default()
     }
+
+    /// Returns the kinds of media that a request can have, for pages that let people choose files. Default: not known.
+    fn media_input(&self) -> MultimodalInputCapabilities {
+        MultimodalInputCapabilities::default()
+    }
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
@@ -82,6 +90,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 
     fn media_limits(&self) -> MediaLimits {
         (**self).media_limits()
+    }
+
+    fn media_input(&self) -> MultimodalInputCapabilities {
+        (**self).media_input()
     }
 }
 

@@ -195,3 +195,20 @@ async fn data_that_is_none_is_not_sent() {
         }
     }
 }
+
+#[tokio::test]
+async fn an_agent_says_which_kinds_of_files_its_model_reads() {
+    let pdf_and_image = json!({ "image": true, "audio": false, "video": false, "pdf": true, "file": true });
+    for api in APIS {
+        let (server, _): (Running, _) = api.serve_checked(refusal, |agent| agent).await;
+        let capabilities: Value = server.get("/agents/a/capabilities").await.json().await.unwrap();
+        let expected = match api.name {
+            "Gemini" => json!({ "image": true, "audio": true, "video": true, "pdf": true, "file": true }),
+            "chat completions" => {
+                json!({ "image": true, "audio": true, "video": false, "pdf": true, "file": true })
+            }
+            _ => pdf_and_image.clone(),
+        };
+        assert_eq!(capabilities["multimodal"]["input"], expected, "{}", api.name);
+    }
+}

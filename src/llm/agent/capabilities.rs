@@ -6,7 +6,8 @@ use crate::{
         AgentCapabilities, JsonObject, ToolDefinition,
         capabilities::{
             ExecutionCapabilities, HumanInTheLoopCapabilities, IdentityCapabilities, MultiAgentCapabilities,
-            OutputCapabilities, ReasoningCapabilities, StateCapabilities, SubagentInfo, ToolsCapabilities,
+            MultimodalCapabilities, MultimodalInputCapabilities, OutputCapabilities, ReasoningCapabilities,
+            StateCapabilities, SubagentInfo, ToolsCapabilities,
         },
     },
     tools::OfferedTool,
@@ -49,6 +50,7 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
             subagents: (!settings.subagents.is_empty()).then(|| subagents.collect()),
         }),
         reasoning: Some(ReasoningCapabilities { streaming: Some(true), ..ReasoningCapabilities::default() }),
+        multimodal: media_input(settings),
         execution: Some(ExecutionCapabilities {
             max_iterations: Some(settings.max_steps.into()),
             ..ExecutionCapabilities::default()
@@ -65,6 +67,13 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
         }),
         ..AgentCapabilities::default()
     }
+}
+
+/// Returns the kinds of files that the agent's model reads, if they are known.
+fn media_input(settings: &Settings) -> Option<MultimodalCapabilities> {
+    let input = settings.model.media_input();
+    let is_known = input != MultimodalInputCapabilities::default();
+    is_known.then(|| MultimodalCapabilities { input: Some(input), output: None })
 }
 
 fn as_protocol_tool(tool: &OfferedTool) -> ToolDefinition {

@@ -18,7 +18,7 @@ use crate::{
         MediaLimits,
         model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream},
     },
-    protocol::{Event, Message},
+    protocol::{Event, Message, capabilities::MultimodalInputCapabilities},
 };
 
 /// The number of shorter requests after the provider refused one as too long.
@@ -76,6 +76,10 @@ impl Model for FittedModel {
 
     fn media_limits(&self) -> MediaLimits {
         self.model.media_limits()
+    }
+
+    fn media_input(&self) -> MultimodalInputCapabilities {
+        self.model.media_input()
     }
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {

@@ -23,7 +23,7 @@ use crate::{
         model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, SkippedAttachment, Turn},
         providers::wire::{media, skipped_attachment},
     },
-    protocol::{ContentPart, PartSource},
+    protocol::{ContentPart, PartSource, capabilities::MultimodalInputCapabilities},
 };
 
 /// The number of refused media that a model remembers.
@@ -71,6 +71,10 @@ impl Model for MediaRetryModel {
 
     fn media_limits(&self) -> MediaLimits {
         self.model.media_limits()
+    }
+
+    fn media_input(&self) -> MultimodalInputCapabilities {
+        self.model.media_input()
     }
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {

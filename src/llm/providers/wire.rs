@@ -7,7 +7,10 @@ use serde_json::{Map, Value, json};
 use crate::{
     base::text::essence,
     llm::{Block, ToolChoice, Turn, model::SkippedAttachment},
-    protocol::{ContentPart, JsonObject, MediaPart, PartSource, TokenUsage, ToolCall, ToolCallId},
+    protocol::{
+        ContentPart, JsonObject, MediaPart, PartSource, TokenUsage, ToolCall, ToolCallId,
+        capabilities::MultimodalInputCapabilities,
+    },
     tools::CallArguments,
 };
 
@@ -191,6 +194,12 @@ pub(in crate::llm) fn calls(turns: &[Turn]) -> impl Iterator<Item = &ToolCall> {
         Block::Call(call) => Some(call),
         _ => None,
     })
+}
+
+/// Returns what a provider reads: images, audio, video and PDFs. Files with text are read as text everywhere.
+pub(in crate::llm) fn media_input([image, audio, video, pdf]: [bool; 4]) -> MultimodalInputCapabilities {
+    let [image, audio, video, pdf] = [image, audio, video, pdf].map(Some);
+    MultimodalInputCapabilities { image, audio, video, pdf, file: Some(true) }
 }
 
 #[cfg(test)]

@@ -22,11 +22,14 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use self::{decoder::MessageDecoder, request::ClaudeRequestBody};
-use crate::llm::{
-    Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream,
-    known_models::MessagesServer,
-    providers::{api_host::ApiHost, portable_tools::PortableTools},
-    transport::{SetupError, Transport, is_of_domain},
+use crate::{
+    llm::{
+        Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream,
+        known_models::MessagesServer,
+        providers::{api_host::ApiHost, portable_tools::PortableTools, wire::media_input},
+        transport::{SetupError, Transport, is_of_domain},
+    },
+    protocol::capabilities::MultimodalInputCapabilities,
 };
 
 /// Options that the Messages API lacks.
@@ -110,6 +113,10 @@ impl Model for Anthropic {
 
     fn media_limits(&self) -> MediaLimits {
         self.options.known_models.media_limits(self.provider())
+    }
+
+    fn media_input(&self) -> MultimodalInputCapabilities {
+        media_input([true, false, false, true])
     }
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {

@@ -12,10 +12,18 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName};
 
 use self::decoder::GeminiDecoder;
-use crate::llm::{
-    Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream,
-    providers::{api_host::ApiHost, portable_tools::PortableTools, warning_list::WarningList, wire::GEMINI},
-    transport::{SetupError, Transport},
+use crate::{
+    llm::{
+        Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream,
+        providers::{
+            api_host::ApiHost,
+            portable_tools::PortableTools,
+            warning_list::WarningList,
+            wire::{GEMINI, media_input},
+        },
+        transport::{SetupError, Transport},
+    },
+    protocol::capabilities::MultimodalInputCapabilities,
 };
 
 /// Options that the Gemini API lacks.
@@ -77,6 +85,10 @@ impl Model for Gemini {
 
     fn media_limits(&self) -> MediaLimits {
         self.options.known_models.media_limits(self.provider())
+    }
+
+    fn media_input(&self) -> MultimodalInputCapabilities {
+        media_input([true; 4])
     }
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {

@@ -12,11 +12,15 @@ use super::{
     chat::{self, decoder::ChatDecoder},
     portable_tools::PortableTools,
     responses::{self, decoder::ResponsesDecoder},
-    wire::OPENAI,
+    wire::{OPENAI, media_input},
 };
-use crate::llm::{
-    Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking, ToolChoice,
-    known_models::Profile, transport::Transport,
+use crate::{
+    llm::{
+        Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking, ToolChoice,
+        known_models::{Documents, Profile},
+        transport::Transport,
+    },
+    protocol::capabilities::MultimodalInputCapabilities,
 };
 
 const BASE_URL: &str = "https://api.openai.com/v1";
@@ -133,6 +137,14 @@ impl Model for OpenAi {
 
     fn media_limits(&self) -> MediaLimits {
         self.options.known_models.media_limits(self.provider())
+    }
+
+    fn media_input(&self) -> MultimodalInputCapabilities {
+        let Profile { images, audio, documents, .. } = *self.profile;
+        match self.api {
+            OpenAiApi::Chat => media_input([images, audio, false, documents != Documents::None]),
+            OpenAiApi::Responses => media_input([true, false, false, true]),
+        }
     }
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
