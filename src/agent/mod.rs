@@ -76,6 +76,12 @@ pub trait Agent: Send + Sync + 'static {
         false
     }
 
+    /// Returns whether the agent runs at another server, so that it gets URLs of files if they are public, and less data otherwise.
+    /// False by default.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// Settings for A2UI; without them, runs render surfaces if their pages have a catalog. [`A2uiAgent`] gives them to any
     /// agent.
     fn a2ui(&self) -> Option<&A2ui> {
@@ -111,6 +117,10 @@ impl Agent for Arc<dyn Agent> {
 
     fn is_repeatable(&self) -> bool {
         (**self).is_repeatable()
+    }
+
+    fn is_remote(&self) -> bool {
+        (**self).is_remote()
     }
 
     fn a2ui(&self) -> Option<&A2ui> {

@@ -18,6 +18,8 @@ use crate::{
 
 /// The most bytes of files that the input of a run, or an export, gets. No provider takes a request of this size.
 const MAX_LOADED_BYTES: u64 = 64 << 20;
+/// The same for an agent at another server: 8 MiB as base64. Servers refuse larger bodies, this one those of more than 10 MiB.
+const MAX_REMOTE_BYTES: u64 = 6 << 20;
 
 /// Returns whether messages name files of this server.
 pub(crate) fn names_files(messages: &[Message]) -> bool {
@@ -36,13 +38,24 @@ fn file_of(source: &PartSource) -> Option<&str> {
     }
 }
 
-/// What stands in the place of a file that is not loaded.
+/// Who gets the data of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum InPlaceOfFile {
-    /// A text that says why.
-    Note,
-    /// The part as it is.
-    Name,
+pub(crate) enum LoadedFor {
+    /// A note stands in the place of a file that is not loaded.
+    Agent,
+    /// As for an agent, with fewer bytes.
+    RemoteAgent,
+    /// What is not loaded stays as it is.
+    Export,
+}
+
+impl LoadedFor {
+    fn max_bytes(self) -> u64 {
+        match self {
+            Self::RemoteAgent => MAX_REMOTE_BYTES,
+            Self::Agent | Self::Export => MAX_LOADED_BYTES,
+        }
+    }
 }
 
 /// The parts that name files, the newest first.
@@ -50,7 +63,7 @@ pub(crate) struct Loading<'m> {
     files: Files,
     parts: Vec<(Place<'m>, Found)>,
     bytes: u64,
-    otherwise: InPlaceOfFile,
+    reader: LoadedFor,
 }
 
 /// Where a file is named.
@@ -71,18 +84,18 @@ impl Files {
         &self,
         owner: &str,
         messages: Vec<&'m mut Message>,
-        otherwise: InPlaceOfFile,
+        reader: LoadedFor,
     ) -> StoreResult<Loading<'m>> {
         let mut known: HashMap<String, Option<StoredFile>> = HashMap::new();
         let (mut parts, mut bytes) = (Vec::new(), 0);
         for message in messages.into_iter().rev() {
-            for place in places(message, otherwise).into_iter().rev() {
+            for place in places(message, reader).into_iter().rev() {
                 let Some(id) = place.file() else { continue };
                 if !known.contains_key(id) {
                     known.insert(id.to_owned(), self.file(Some(owner), id).await?);
                 }
                 let found = match known.get(id).cloned().flatten() {
-                    Some(file) if bytes + file.bytes <= MAX_LOADED_BYTES => {
+                    Some(file) if bytes + file.bytes <= reader.max_bytes() => {
                         bytes += file.bytes;
                         Found::File(file)
                     }
@@ -97,7 +110,7 @@ impl Files {
                 parts.push((place, found));
             }
         }
-        Ok(Loading { files: self.clone(), parts, bytes, otherwise })
+        Ok(Loading { files: self.clone(), parts, bytes, reader })
     }
 }
 
@@ -128,7 +141,7 @@ impl Loading<'_> {
                 }
             };
             match place {
-                Place::Part(part) if self.otherwise == InPlaceOfFile::Note => replace_by_note(part, note),
+                Place::Part(part) if self.reader != LoadedFor::Export => replace_by_note(part, note),
                 Place::Part(_) | Place::Activity(_) => {}
             }
         }
@@ -136,12 +149,12 @@ impl Loading<'_> {
 }
 
 /// Returns where a message may name files.
-fn places(message: &mut Message, otherwise: InPlaceOfFile) -> Vec<Place<'_>> {
+fn places(message: &mut Message, reader: LoadedFor) -> Vec<Place<'_>> {
     if !matches!(message, Message::Activity(_)) {
         return message.parts_mut().iter_mut().map(Place::Part).collect();
     }
     let activity = message.file_activity_mut().map(Place::Activity);
-    activity.filter(|place| otherwise == InPlaceOfFile::Name || place.is_image()).into_iter().collect()
+    activity.filter(|place| reader == LoadedFor::Export || place.is_image()).into_iter().collect()
 }
 
 impl Place<'_> {
@@ -242,8 +255,7 @@ mod tests {
     };
 
     async fn given(files: &Files, mut messages: Messages) -> Vec<ContentPart> {
-        let loading =
-            files.loading("key:ann", messages.to_mut().iter_mut().collect(), InPlaceOfFile::Note).await.unwrap();
+        let loading = files.loading("key:ann", messages.to_mut().iter_mut().collect(), LoadedFor::Agent).await.unwrap();
         loading.load().await;
         messages.iter().flat_map(Message::parts).cloned().collect()
     }

@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::OnceCell;
 
 pub(crate) use absorb::{AbsorbError, has_media};
-pub(crate) use load::{InPlaceOfFile, name_again, names_files};
+pub(crate) use load::{LoadedFor, name_again, names_files};
 pub(crate) use media_type::{image_size, shown_type};
 pub(crate) use options::FileOptions;
 pub(crate) use present::{FileUrls, OWN_FILE, event_names_files, event_of_line};

@@ -6,6 +6,7 @@ use agui_server::{
     Server,
     agent::{
         EventStream, RunContext,
+        builtin::{Remote, RemoteOptions},
         emit::{TextMessage, ToolCallEvents},
         events as known,
     },
@@ -375,4 +376,47 @@ async fn copies_share_the_files_of_their_owner() {
     let refused = server.post("/threads/import?threadId=x").json(&export).send().await.unwrap();
     let (status, body) = (refused.status(), refused.text().await.unwrap());
     assert!(status == 400 && body.contains("messages[0].message.content[1].source.value"), "{status}: {body}");
+}
+
+/// A server whose agent is at another one. Returns what that agent was given.
+async fn forwarding(public_url: Option<&str>) -> (Running, Running, Given) {
+    let (agent, given) = keeping();
+    let other = Running::start(Server::new().agent("kept", agent)).await;
+    let remote = Remote::new(RemoteOptions::new(other.url("/agents/kept/send-message"))).unwrap();
+    let options = changed_options(|options| options.files.public_url = public_url.map(str::to_owned));
+    (Running::start(Server::new().agent("remote", remote).thread_options(options)).await, other, given)
+}
+
+async fn uploaded(server: &Running, number: u8) -> Value {
+    let bytes = [&b"\x89PNG\r\n\x1a\n"[..], &vec![number; 2_500_000]].concat();
+    let response = server.post("/files").header("content-type", "image/png").body(bytes).send().await.unwrap();
+    response.json::<Value>().await.unwrap()["part"]["source"].clone()
+}
+
+#[tokio::test]
+async fn a_remote_agent_gets_the_newest_files_within_what_servers_take() {
+    let (server, _other, given) = forwarding(None).await;
+    let mut messages = Vec::new();
+    for number in 1..=3 {
+        messages.push(message(&format!("m{number}"), &uploaded(&server, number).await));
+    }
+    let events = server.events(&ask("r", &messages)).await;
+    assert_eq!(types(&events).last(), Some(&"RUN_FINISHED"), "{events:?}");
+    let given = given.lock().pop().unwrap();
+    let note = given[0]["content"][1]["text"].as_str().unwrap();
+    assert!(note.starts_with("(Attached: \"a.png\", image/png. It is left out"), "{note}");
+    assert_eq!([source(&given[1])["type"].as_str(), source(&given[2])["type"].as_str()], [Some("data"); 2]);
+}
+
+#[tokio::test]
+async fn a_remote_agent_gets_urls_if_they_are_public() {
+    let (server, _other, given) = forwarding(Some("https://chat.example")).await;
+    let picture = uploaded(&server, 1).await;
+    let events = server.events(&ask("r", &[message("m", &picture)])).await;
+    assert_eq!(types(&events).last(), Some(&"RUN_FINISHED"), "{events:?}");
+    let given = given.lock().pop().unwrap();
+    let url = source(&given[0])["value"].as_str().unwrap();
+    assert!(url.starts_with("https://chat.example/files/file_") && url.contains("&signature="), "{url}");
+    let again = server.events(&ask("r2", &[message("m", &picture), message("n", &picture)])).await;
+    assert_eq!(types(&again).last(), Some(&"RUN_FINISHED"), "{again:?}");
 }

@@ -54,6 +54,10 @@ impl Agent for A2uiAgent {
         self.agent.is_repeatable()
     }
 
+    fn is_remote(&self) -> bool {
+        self.agent.is_remote()
+    }
+
     fn a2ui(&self) -> Option<&A2ui> {
         Some(&self.options)
     }

@@ -12,7 +12,7 @@ use super::list::ThreadSummaryJson;
 use crate::{
     auth::owner_of,
     base::text::shortened,
-    files::InPlaceOfFile,
+    files::LoadedFor,
     http::{ApiError, ApiResult, App, OwnThreads, Path, Query, read_body, refuse},
     protocol::{
         ThreadId,
@@ -74,7 +74,7 @@ pub(crate) async fn export_thread(
     let mut content = own.threads.export(own.owner(), &id).await?;
     if let Some(files) = own.threads.files().filter(|_| loads_files) {
         let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
-        let loading = files.loading(&owner_of(own.owner()), messages, InPlaceOfFile::Name).await?;
+        let loading = files.loading(&owner_of(own.owner()), messages, LoadedFor::Export).await?;
         permit = permit.and(app.runs().memory().copy(own.owner(), loading.bytes()).await?);
         loading.load().await;
     }

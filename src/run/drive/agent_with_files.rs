@@ -1,4 +1,4 @@
-//! [`AgentWithFiles`]: the agent of a run whose conversation names files. It gets their data.
+//! [`AgentWithFiles`]: the agent of a run whose conversation names files. It gets their data, or URLs if it is at another server.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::run::limits::memory::RunMemory;
 use crate::{
     agent::{A2ui, Agent, AgentError, EventStream, RunContext},
     base::RunErrorCode,
-    files::{InPlaceOfFile, RunFiles, name_again},
+    files::{FileUrls, LoadedFor, RunFiles, name_again},
     protocol::{AgentCapabilities, Event, Messages, RunAgentInput},
 };
 
@@ -25,7 +25,8 @@ impl Agent for AgentWithFiles {
         let (agent, files, memory) = (agent.clone(), files.clone(), memory.clone());
         let run = async move {
             let given = input.messages.clone();
-            if let Err(error) = load(&files, memory.as_ref(), &mut input.messages).await {
+            let reader = if agent.is_remote() { LoadedFor::RemoteAgent } else { LoadedFor::Agent };
+            if let Err(error) = load(&files, reader, memory.as_ref(), &mut input.messages).await {
                 return stream::iter([Err(error)]).boxed();
             }
             let named = move |mut event: Event| {
@@ -53,16 +54,32 @@ impl Agent for AgentWithFiles {
         self.agent.is_repeatable()
     }
 
+    fn is_remote(&self) -> bool {
+        self.agent.is_remote()
+    }
+
     fn a2ui(&self) -> Option<&A2ui> {
         self.agent.a2ui()
     }
 }
 
-async fn load(run: &RunFiles, memory: Option<&RunMemory>, messages: &mut Messages) -> Result<(), AgentError> {
+async fn load(
+    run: &RunFiles,
+    reader: LoadedFor,
+    memory: Option<&RunMemory>,
+    messages: &mut Messages,
+) -> Result<(), AgentError> {
     let unavailable = |problem: &'static str| AgentError::new(RunErrorCode::FilesUnavailable, problem);
-    let loading = run.files.loading(&run.owner, messages.to_mut().iter_mut().collect(), InPlaceOfFile::Note).await;
-    let loading =
-        loading.map_err(|error| unavailable("the files cannot be read now; please try again").caused_by(error))?;
+    let unreadable = |error| unavailable("the files cannot be read now; please try again").caused_by(error);
+    if reader == LoadedFor::RemoteAgent
+        && let Some(base) = &run.files.options().public_url
+    {
+        let signer = run.files.signer().await.map_err(unreadable)?;
+        FileUrls::new(Some(signer), run.owner.clone(), base).present(messages.to_mut());
+        return Ok(());
+    }
+    let loading = run.files.loading(&run.owner, messages.to_mut().iter_mut().collect(), reader).await;
+    let loading = loading.map_err(unreadable)?;
     if let Some(memory) = memory
         && memory.files(loading.bytes()).await.is_err()
     {

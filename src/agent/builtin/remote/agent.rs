@@ -136,6 +136,10 @@ impl Agent for Remote {
         self.endpoint.is_resumable
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn capabilities(&self) -> AgentCapabilities {
         let described =
             |description| IdentityCapabilities { description: Some(description), ..IdentityCapabilities::default() };
