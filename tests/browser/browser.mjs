@@ -52,15 +52,16 @@ async function servePages() {
 
 /**
  * A server, the built pages and a browser for the tests of one file. A test fails if a page writes an error to its console.
- * @param {{ config?: string, variables?: object, names?: string[], flags?: string[], examples?: boolean }} options `config`:
- *   the path of the server's configuration file; `variables`: its environment variables; `names`: further host names of this
+ * @param {{ start?: () => Promise<object>, config?: string, variables?: object, names?: string[], flags?: string[], examples?: boolean }}
+ *   options `start`: starts another server than startServer does; `config`: the path of the server's configuration file;
+ *   `variables`: its environment variables; `names`: further host names of this
  *   machine, for the browser alone; `flags`: further flags of Chromium; `examples`: false if the pages of examples/web are
  *   not needed
  */
-export function useBrowser({ config, variables, names = [], flags = [], examples = true } = {}) {
+export function useBrowser({ start = startServer, config, variables, names = [], flags = [], examples = true } = {}) {
   const used = { problems: [] };
   before(async () => {
-    used.server = await startServer({ config, variables });
+    used.server = await start({ config, variables });
     if (examples) used.pages = await servePages();
     const { host, hostname } = new URL(used.server.url);
     // The first rule that matches is used. No other host is found.
@@ -79,7 +80,7 @@ export function useBrowser({ config, variables, names = [], flags = [], examples
   after(async () => {
     await used.browser?.close();
     used.pages?.stop();
-    await used.server?.stop();
+    await used.server?.stop?.();
   });
   afterEach(async () => {
     await Promise.all((used.context?.pages() ?? []).map((page) => page.close()));

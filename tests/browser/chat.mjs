@@ -67,7 +67,7 @@ export function testForms({ used, open, send, shows, field }) {
     await page.locator("*:enabled").and(field(page)).waitFor();
   });
 
-  test("a form whose answer the server refuses is shown again, with the reason", async () => {
+  test("a form whose answer the server refuses is shown again as it was filled in, with the reason at its field", async () => {
     const page = await open();
     await send(page, "form");
     await fillForm(page);
@@ -75,7 +75,10 @@ export function testForms({ used, open, send, shows, field }) {
     const change = (route) => route.continue({ postData: route.request().postData().replace('"size":"M"', '"size":"XXL"') });
     await page.route((url) => /send-message|\/run$/.test(url.pathname), change, { times: 1 });
     await submit(page);
-    await page.getByRole("alert").filter({ hasText: "does not match its schema: payload/size" }).waitFor();
+    const size = page.getByLabel("Size", { exact: true });
+    await page.locator("label", { has: size }).getByRole("alert").filter({ hasText: 'is not one of "S", "M" or "L"' }).waitFor();
+    assert.equal(await size.getAttribute("aria-invalid"), "true");
+    assert.equal(await page.getByLabel("E-mail", { exact: true }).inputValue(), "ada@example.com");
     await fillForm(page, "L");
     await submit(page);
     await shows(page, "Thank you, Ada! Your T-shirt in size L is set aside");

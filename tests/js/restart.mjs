@@ -10,8 +10,9 @@ import { startServer } from "./server.mjs";
 
 /**
  * Starts a server that keeps its threads in a file. `more` are further environment variables.
- * @returns its `url`, which stays; `heard(text)`, which resolves when the server has sent a text; and `restart()`, which
- *   stops the server and starts it again. Meanwhile nothing listens behind the address.
+ * @returns its `url`, which stays; `heard(text)`, which resolves when the server has sent a text; `restart()`, which stops the
+ *   server and starts it again; and `crash(whileDown)`, which kills it, waits for `whileDown`, and starts it again. Meanwhile nothing
+ *   listens behind the address.
  */
 export async function restartableServer(t, more) {
   const folder = await mkdtemp(join(tmpdir(), "agui-restarted-"));
@@ -30,7 +31,7 @@ export async function restartableServer(t, more) {
   proxy.listen(0, "127.0.0.1");
   await once(proxy, "listening");
   t.after(async () => {
-    await running.stop();
+    await running?.stop();
     proxy.close();
     await rm(folder, { recursive: true });
   });
@@ -43,6 +44,13 @@ export async function restartableServer(t, more) {
       const first = running;
       running = undefined;
       await first.stop();
+      running = await startServer({ variables });
+    },
+    async crash(whileDown = async () => {}) {
+      const first = running;
+      running = undefined;
+      await first.crash();
+      await whileDown();
       running = await startServer({ variables });
     },
   };

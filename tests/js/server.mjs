@@ -109,5 +109,12 @@ export async function startServer({ config, program, args, variables } = {}) {
     assert.deepEqual({ code, signal }, { code: 0, signal: null }, `the server did not stop cleanly:\n${log()}`);
   }
 
-  return { url, stop, log };
+  /** Ends the server as a crash does. */
+  async function crash() {
+    kill();
+    await exited;
+    forget();
+  }
+
+  return { url, stop, crash, log };
 }

@@ -15,7 +15,7 @@ import { fromAgUiMessages, useAgUiInterrupts, useAgUiRuntime, useAgUiSubmitInter
 import { useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 
-import { Question } from "../question";
+import { Question, wrongField } from "../question";
 
 const SERVER = "http://127.0.0.1:8080";
 const FILES = ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"];
@@ -89,7 +89,7 @@ function Message({ message }) {
 }
 
 // An interrupt ends a run with questions. The next run continues with the answers to all of them.
-function Questions({ onRefusal }) {
+function Questions({ problem, onRefusal }) {
   const interrupts = useAgUiInterrupts();
   const submit = useAgUiSubmitInterruptResponses();
   const answers = useRef([]);
@@ -100,8 +100,10 @@ function Questions({ onRefusal }) {
   return interrupts.map(({ id, message, responseSchema }) => (
     <Question
       key={id}
+      id={id}
       message={message}
       schema={responseSchema}
+      problem={problem}
       resolve={(payload) => answer(id, { status: "resolved", payload })}
       cancel={() => answer(id, { status: "cancelled" })}
     />
@@ -121,17 +123,22 @@ function Page() {
   const [reads, setReads] = useState(0);
   // The library has not ended the run yet.
   const onRefusal = () => setTimeout(() => setReads(reads + 1), 100);
-  return <><p role="alert">{problem}</p><App key={reads} onRefusal={onRefusal} setProblem={setProblem} /></>;
+  return (
+    <>
+      {!wrongField(problem) && <p role="alert">{problem}</p>}
+      <App key={reads} problem={problem} onRefusal={onRefusal} setProblem={setProblem} />
+    </>
+  );
 }
 
-function App({ onRefusal, setProblem }) {
+function App({ problem, onRefusal, setProblem }) {
   const onError = ({ message }) => setProblem(message);
   const runtime = useAgUiRuntime({ agent, adapters: { history }, onError });
   return (
     <AssistantRuntimeProvider runtime={runtime} config={AuiConfig({ tools: Tools({ toolkit }) })}>
       <ThreadPrimitive.Root>
         <ThreadPrimitive.Messages>{({ message }) => <Message message={message} />}</ThreadPrimitive.Messages>
-        <Questions onRefusal={onRefusal} />
+        <Questions problem={problem} onRefusal={onRefusal} />
         {/* The library loses a message that is sent while it loads the thread. */}
         <AuiIf condition={({ thread }) => !thread.isLoading}>
           <ComposerPrimitive.Root onSubmit={() => setProblem()}>

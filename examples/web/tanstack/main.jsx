@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { z } from "zod";
 
-import { Question } from "../question";
+import { Question, wrongField } from "../question";
 
 const SERVER = "http://127.0.0.1:8080";
 const FILES = ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"];
@@ -33,10 +33,15 @@ function Page() {
   const [{ reads, problem }, setRead] = useState({ reads: 0 });
   const onRefusal = (error) => setRead({ reads: reads + 1, problem: error.message });
   const forget = () => setRead({ reads });
-  return <><p role="alert">{problem}</p><App key={reads} onRefusal={onRefusal} onReply={forget} /></>;
+  return (
+    <>
+      {!wrongField(problem) && <p role="alert">{problem}</p>}
+      <App key={reads} problem={problem} onRefusal={onRefusal} onReply={forget} />
+    </>
+  );
 }
 
-function App({ onRefusal, onReply }) {
+function App({ problem, onRefusal, onReply }) {
   const chat = useChat({
     threadId, connection, tools, persistence: true, forwardedProps: { onDisconnect: "continue" },
   });
@@ -76,8 +81,10 @@ function App({ onRefusal, onReply }) {
       {interrupts.map((interrupt) => (
         <Question
           key={interrupt.id}
+          id={interrupt.id}
           message={interrupt.message}
           schema={interrupt.responseSchema}
+          problem={problem}
           resolve={(payload) => reply(() => interrupt.resolveInterrupt(payload))}
           cancel={() => reply(() => interrupt.cancel())}
         />
