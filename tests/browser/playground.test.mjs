@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 
 import { binary, startServer } from "../js/server.mjs";
-import { endedThread, runOutside, statuses } from "./browser.mjs";
+import { endedThread, runOutside, shot, statuses } from "./browser.mjs";
 import { button } from "./chat.mjs";
 import { AGENTS, answerWith, ask, chat, events, field, message, send, shows, tab, threads, usePlayground } from "./playground.mjs";
 
@@ -234,6 +234,27 @@ test("a question has a form for its schema, which survives a reload", async () =
   assert.deepEqual([statuses(thread), thread.interrupts], [["finished", "interrupted"], []]);
   // The server has stored the answer before the page shows it.
   await shows(page, "Ada");
+});
+
+test("an answer that the server refuses is asked for again as it was filled in, with the reason at its field", async () => {
+  const page = await open();
+  await ask(page, "form", "in which size?");
+  await page.getByRole("textbox", { name: "Name" }).fill("Ada");
+  await page.getByLabel("E-mail").fill("ada@example.com");
+  const size = page.getByRole("combobox", { name: "Size" });
+  await size.selectOption("M");
+  // The page itself would not send this size.
+  const change = (route) => route.continue({ postData: route.request().postData().replace('"size":"M"', '"size":"XXL"') });
+  await page.route("**/send-message", change, { times: 1 });
+  await button(page, "Answer").click();
+  await page.locator(".field", { has: size }).getByRole("alert").filter({ hasText: 'is not one of "S", "M" or "L"' }).waitFor();
+  assert.equal(await page.getByLabel("E-mail").inputValue(), "ada@example.com");
+  assert.equal(await size.getAttribute("aria-invalid"), "true");
+  await shot(page, "playground-refused");
+  assert.equal(await chat(page).getByText("does not match its schema").count(), 0);
+  await size.selectOption("L");
+  await button(page, "Answer").click();
+  await shows(page, "Your T-shirt in size L is set aside");
 });
 
 test("an edited message and another answer are branches to return to", async () => {

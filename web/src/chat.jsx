@@ -90,11 +90,11 @@ const ErrorNote = ({ session, error }) => (
   </p>
 );
 
-/** How the last run has ended, if it has no answer. */
+/** How the last run has ended, if it has no answer. A refused answer is shown at its question. */
 function EndOfRun({ session }) {
   const { thread, isRunning, recording } = session;
   const [run] = thread?.runs ?? [];
-  if (isRunning || recording || !["failed", "cancelled"].includes(run?.status)) return null;
+  if (isRunning || recording || session.questions().length > 0 || !["failed", "cancelled"].includes(run?.status)) return null;
   return (
     <p class={run.status === "failed" ? "error" : "note"}>
       {run.status === "failed" ? <><code>{run.error?.code}</code> {run.error?.message ?? t("runFailed")}</> : t("runStopped")}

@@ -23,6 +23,7 @@ export function Question({ session, interrupt }) {
         schema={schema}
         call={findCall(session, toolCallId)}
         metadata={interrupt.metadata}
+        refused={session.refused?.get(id)}
         onAnswer={(payload) => session.answer(id, payload)}
         onAbandon={() => session.answer(id, undefined)}
       />
@@ -66,9 +67,12 @@ function withReasonLast(schema) {
   return { ...schema, properties: reason ? { ...others, reason } : others };
 }
 
-const Answer = ({ schema, onAnswer, onAbandon }) => (
+/** `refused`: the answer that the server has refused, and its reason. */
+const Answer = ({ schema, refused, onAnswer, onAbandon }) => (
   <SchemaForm
     schema={schema}
+    values={refused?.payload}
+    refusal={refused?.refusal}
     onSubmit={onAnswer}
     actions={() => <SubmitAndCancel submit={t("answer")} onCancel={onAbandon} />}
   />

@@ -1,6 +1,6 @@
 // A form for a JSON Schema. Types without a field of their own are entered as JSON.
 
-import { useId, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 
 import { Button } from "./parts.jsx";
 import { t } from "./texts.js";
@@ -46,10 +46,10 @@ function read(schema, content) {
 }
 
 /**
- * @param {{ schema: object, values?: object, hidden?: string[], labels?: object, actions: (read: () => object | undefined) => any, onSubmit }} props
- *   `hidden`: members without a field; `labels`: in place of titles; `actions`: the buttons, given a function that reads the form
+ * @param {{ schema: object, values?: object, refusal?: object, hidden?: string[], labels?: object, actions: (read: () => object | undefined) => any, onSubmit }} props
+ *   `refusal`: a field's name, and why its value was refused (`text`); `hidden`: members without a field; `labels`: in place of titles; `actions`: the buttons, given a function that reads the form
  */
-export function SchemaForm({ schema: given, values = {}, hidden = [], labels = {}, actions, onSubmit }) {
+export function SchemaForm({ schema: given, values = {}, refusal, hidden = [], labels = {}, actions, onSubmit }) {
   const isTable = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
   const schema = { ...given, required: Array.isArray(given?.required) ? given.required : [] };
   const fields = Object.entries(isTable(schema.properties) ? schema.properties : {}).filter(([, field]) => isTable(field)).filter(([name]) => !hidden.includes(name));
@@ -59,6 +59,8 @@ export function SchemaForm({ schema: given, values = {}, hidden = [], labels = {
     Object.fromEntries(shown.map(([name, field]) => [name, initial(field, values[name])])),
   );
   const [problem, setProblem] = useState();
+  // A form that was sent a moment ago may still be the same one.
+  useEffect(() => setProblem(refusal), [refusal]);
 
   /** Returns the values, or undefined after showing which is wrong. */
   const readForm = () => {
@@ -112,7 +114,7 @@ function Field({ name, schema, label = schema.title ?? (name || t("answer")), co
   };
   const type = typeOf(schema);
   const more = (description || problem) && (
-    <small id={`${id}-more`} class={problem ? "problem" : ""}>{problem ?? description}</small>
+    <small id={`${id}-more`} class={problem ? "problem" : ""} role={problem && "alert"}>{problem ?? description}</small>
   );
   if (type === "boolean") {
     return (

@@ -21,6 +21,15 @@ const textsOf = (value) => (Array.isArray(value) ? value.filter((text) => typeof
 
 const DECISIONS = { yes: "approved", no: "rejected", none: "abandoned" };
 
+/** The code of a run whose answer does not fit the schema of the question. */
+const REFUSED = "invalid_resume_payload";
+
+/** Returns which field of which question a refusal is about: "the reply to the interrupt "id" …: payload/name: text". */
+function refusedField(message) {
+  const [, id, name, text] = /^the reply to the interrupt "(.*?)" .*?: payload\/([^/:]+)[^:]*: (.*)/s.exec(message) ?? [];
+  return { id, name: name?.replaceAll("~1", "/").replaceAll("~0", "~"), text };
+}
+
 /** Returns an answer as { decision }, which names a text of the page, or { text }. */
 function shownAnswer(payload) {
   if (payload === undefined) return { decision: DECISIONS.none };
@@ -62,6 +71,8 @@ export class Session {
   marked;
   /** The answers to open interrupts, until all have one. */
   answers = new Map();
+  /** By question: the answer that the server has refused, and its reason at a field: { payload, refusal: { name, text } }. */
+  refused = new Map();
   /**
    * The questions that were answered in this tab: { after, message, decision, text }. `after` is the
    * message before the question. */
@@ -245,7 +256,10 @@ export class Session {
     agent.subscribe({
       onMessagesChanged: () => this.changed(),
       onStateChanged: () => this.changed(),
-      onRunErrorEvent: ({ event }) => void (this.error = { code: event.code, message: event.message }),
+      onRunErrorEvent: ({ event }) => {
+        this.error = { code: event.code, message: event.message };
+        if (event.code === REFUSED) this.#askAgain(event.message);
+      },
     });
     return agent;
   }
@@ -397,6 +411,7 @@ export class Session {
     const { agent } = this;
     const tools = this.tools.offered();
     this.answers = new Map();
+    this.refused = new Map();
     this.#resume = resume;
     this.canRetry = false;
     writeAddress(this.agentName, this.agent.threadId);
@@ -504,7 +519,22 @@ export class Session {
     this.answered = [...this.answered, { after, message: message ?? reason, ...shownAnswer(payload) }];
     writeTab(`answers.${this.agent.threadId}`, this.answered);
     this.changed();
-    if (this.questions().length === 0) await this.run([...this.answers.values()]);
+    if (this.questions().length > 0) return;
+    await this.run([...this.answers.values()]);
+    // The reason stands at the field.
+    if (this.error && [...this.refused.values()].some(({ refusal }) => refusal)) this.error = undefined;
+    this.changed();
+  }
+
+  /** Asks again what the last run has brought answers to, of which the server has refused one. */
+  #askAgain(reason) {
+    const answers = this.#resume ?? [];
+    this.answered = this.answered.slice(0, this.answered.length - answers.length);
+    writeTab(`answers.${this.agent.threadId}`, this.answered);
+    const { id, name, text } = refusedField(reason);
+    this.refused = new Map(answers.map(({ interruptId, payload }) => [
+      interruptId, { payload, refusal: name && interruptId === id ? { name, text } : undefined },
+    ]));
   }
 
   /** The calls of the page's tools without a result. */

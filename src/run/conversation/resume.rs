@@ -196,6 +196,12 @@ mod tests {
                 "{payload}: {decision:?}"
             );
         }
+        // Pages read the interrupt and the field from the message.
+        let decision =
+            check_resume(&open, vec![entry("a", ResumeStatus::Resolved, json!({ "approved": "yes" }))], now());
+        let ResumeDecision::Refused(_, message) = decision else { panic!("{decision:?}") };
+        let begin = r#"the reply to the interrupt "a" does not match its schema: payload/approved: "#;
+        assert!(message.starts_with(begin), "{message}");
         let cancelled = entry("a", ResumeStatus::Cancelled, json!({}));
         assert_eq!(check_resume(&open, vec![cancelled.clone()], now()), ResumeDecision::Proceed(vec![cancelled]));
     }
