@@ -83,17 +83,6 @@ test("reasoning is shown apart from the answer", async () => {
   assert.equal(await reasoning.evaluate(({ open }) => open), false);
 });
 
-test("a surface is a tree of its components, with their data", async () => {
-  const page = await open();
-  await ask(page, "show a form", "the page draws:");
-  const surface = chat(page).locator(".surface").first();
-  await surface.waitFor();
-  const lines = (await surface.locator("li").evaluateAll((items) => items.map((item) => item.innerText.split("\n")[0].trim())));
-  assert.deepEqual(lines, [
-    "Card", "Column", "Text A table for two", "TextField Your name", "TextField Day", "Button", "Text Book",
-  ]);
-});
-
 test("the result of a tool with a page is shown as text, also one with parts that are none", async () => {
   const folder = await mkdtemp(join(tmpdir(), "agui-page-"));
   const script = join(folder, "page.toml");

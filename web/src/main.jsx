@@ -10,6 +10,7 @@ import { Inspector } from "./inspector.jsx";
 import { Button } from "./parts.jsx";
 import { Session } from "./session.js";
 import { readSetting, writeSetting } from "./storage.js";
+import { SurfaceActions } from "./surface.jsx";
 import { currentLanguage, t, useLanguage } from "./texts.js";
 import { Threads } from "./threads.jsx";
 
@@ -90,7 +91,9 @@ function App({ session }) {
       {isReady ? (
         <main>
           <Threads session={session} onOpen={() => setView("chat")} />
-          <Chat session={session} />
+          <SurfaceActions.Provider value={{ isLocked: !session.canAct(), act: (action) => session.act(action) }}>
+            <Chat session={session} />
+          </SurfaceActions.Provider>
           <Inspector session={session} />
         </main>
       ) : (

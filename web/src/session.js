@@ -407,7 +407,8 @@ export class Session {
     });
   }
 
-  async run(resume) {
+  /** `props`: further properties of this run alone. */
+  async run(resume, props) {
     const { agent } = this;
     const tools = this.tools.offered();
     this.answers = new Map();
@@ -423,7 +424,7 @@ export class Session {
       const canFollow = this.capabilities?.transport?.resumable;
       // The run goes on when the page is reloaded.
       const { forwardedProps: given, context, headers = {} } = this.extras ?? {};
-      const forwardedProps = { ...(canFollow && { onDisconnect: "continue" }), ...given };
+      const forwardedProps = { ...(canFollow && { onDisconnect: "continue" }), ...given, ...props };
       agent.headers = headers;
       await this.#seen(agent, () => agent.runAgent({ runId: this.runId, tools, resume, forwardedProps, context }));
     });
@@ -535,6 +536,14 @@ export class Session {
     this.refused = new Map(answers.map(({ interruptId, payload }) => [
       interruptId, { payload, refusal: name && interruptId === id ? { name, text } : undefined },
     ]));
+  }
+
+  /** Whether a click on a surface can start a run. */
+  canAct = () => !this.isRunning && !this.recording && this.questions().length === 0;
+
+  /** Sends a click on a surface: its name, the surface, the component, and the values that the agent has asked for. */
+  async act(userAction) {
+    if (this.canAct()) await this.run(undefined, { a2uiAction: { userAction } });
   }
 
   /** The calls of the page's tools without a result. */
