@@ -1,15 +1,16 @@
-// The conversation: messages, questions of the agent, and the field for the next message.
+// The conversation: messages and questions of the agent.
 
 import { Fragment } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-import { attachmentPart, contentParts, mediaUrl, textOf } from "./content.js";
-import { Markdown } from "./markdown.jsx";
+import { Composer } from "./composer.jsx";
+import { contentParts, filePart, filesOf, textOf } from "./content.js";
 import { fullTime } from "./dates.js";
-import { Button, CopyButton, Tree, pretty } from "./parts.jsx";
+import { Files } from "./files.jsx";
+import { Markdown } from "./markdown.jsx";
+import { Button, CopyButton, Tree, isSend, pretty } from "./parts.jsx";
 import { PageToolQuestion, Question } from "./questions.jsx";
 import { Numbers } from "./runs.jsx";
-import { readTab, writeTab } from "./storage.js";
 import { Surface } from "./surface.jsx";
 import { currentLanguage, t } from "./texts.js";
 
@@ -176,6 +177,8 @@ function Content({ message }) {
       </details>
     );
   }
+  const file = filePart(message);
+  if (file) return <Files parts={[file]} />;
   if (message.role === "activity") {
     return (
       <div class="activity">
@@ -184,7 +187,10 @@ function Content({ message }) {
       </div>
     );
   }
-  if (message.role === "user") return contentParts(message.content).map((part) => <Part part={part} />);
+  if (message.role === "user") {
+    const text = textOf(message.content);
+    return <>{text && <p class="plain">{text}</p>}<Files parts={filesOf(message.content)} /></>;
+  }
   return <Markdown text={textOf(message.content)} />;
 }
 
@@ -198,16 +204,6 @@ function ActivityContent({ message: { activityType, content } }) {
       <p class="note">{t("pageNotShown", content.resourceUri)}</p>
     </>
   );
-}
-
-function Part({ part }) {
-  if (part.type === "text") return <p class="plain">{part.text}</p>;
-  const url = mediaUrl(part);
-  const name = part.metadata?.filename ?? part.source?.mimeType ?? part.type;
-  if (url && part.type === "image") return <img class="attachment" src={url} alt={name} />;
-  if (url && part.type === "audio") return <audio class="attachment" controls src={url} aria-label={name} />;
-  if (url && part.type === "video") return <video class="attachment" controls src={url} aria-label={name} />;
-  return <p class="attachment-name">{t("attachment")}: {part.source?.type === "url" ? part.source.value : name}</p>;
 }
 
 function ToolCall({ session, call, result }) {
@@ -228,7 +224,7 @@ function ToolCall({ session, call, result }) {
         <dt>{t("arguments")}</dt>
         <dd><pre>{pretty(call.function.arguments)}</pre></dd>
         {result && <dt>{t("result")}</dt>}
-        {result && <dd><pre>{pretty(textOf(result.content))}</pre></dd>}
+        {result && <dd><pre>{pretty(textOf(result.content))}</pre><Files parts={filesOf(result.content)} /></dd>}
       </dl>
     </details>
   );
@@ -265,9 +261,6 @@ function Branches({ session, id }) {
   );
 }
 
-/** Enter sends a text. With Shift it begins a line, and while a word is composed it ends the word. */
-const isSend = ({ key, shiftKey, isComposing }) => key === "Enter" && !shiftKey && !isComposing;
-
 function EditForm({ session, message, onClose }) {
   const [text, setText] = useState(textOf(message.content));
   const save = (event) => {
@@ -289,71 +282,6 @@ function EditForm({ session, message, onClose }) {
         <button type="submit" class="button primary" disabled={!text.trim()}>{t("save")}</button>
         <Button onClick={onClose}>{t("cancel")}</Button>
       </div>
-    </form>
-  );
-}
-
-function Composer({ session }) {
-  // The draft of each thread stays in the tab.
-  const draft = `draft.${session.draftKey()}`;
-  const [text, setText] = useState("");
-  const write = (text) => (setText(text), writeTab(draft, text || undefined));
-  const [parts, setParts] = useState([]);
-  const picker = useRef();
-  const field = useRef();
-  const threadId = session.agent?.threadId;
-  useEffect(() => field.current.focus(), [threadId]);
-  useEffect(() => (setText(readTab(draft) ?? ""), setParts([])), [draft]);
-  useLayoutEffect(() => {
-    field.current.style.height = "auto";
-    field.current.style.height = `${field.current.scrollHeight + 2}px`;
-  }, [text]);
-  const isAsked = !session.isRunning && (session.questions().length > 0 || session.openCalls().length > 0);
-  const isBlocked = session.isRunning || isAsked;
-  const canSend = !isBlocked && (text.trim() || parts.length > 0);
-  const send = () => {
-    if (!canSend) return;
-    const content = parts.length > 0 ? [...(text.trim() ? [{ type: "text", text }] : []), ...parts] : text;
-    write("");
-    setParts([]);
-    session.send(content);
-  };
-  const addFiles = async (files) => {
-    const added = await Promise.all([...files].map(attachmentPart));
-    setParts((before) => [...before, ...added]);
-  };
-  const onKeyDown = (event) => {
-    if (!isSend(event)) return;
-    event.preventDefault();
-    send();
-  };
-  return (
-    <form class="composer" onSubmit={(event) => (event.preventDefault(), send())}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => (event.preventDefault(), addFiles(event.dataTransfer.files))}>
-      {parts.length > 0 && (
-        <ul class="attachments">
-          {parts.map((part, index) => (
-            <li>
-              {part.type === "image" && <img src={mediaUrl(part)} alt="" />}
-              {part.metadata.filename}
-              <Button kind="quiet" label={t("detach", part.metadata.filename)}
-                onClick={() => setParts(parts.filter((_, other) => other !== index))}>×</Button>
-            </li>
-          ))}
-        </ul>
-      )}
-      <textarea ref={field} rows="1" aria-label={t("message")} placeholder={t(isAsked ? "asksYou" : "message")} title={t("sendHint")} value={text}
-        onInput={(event) => write(event.currentTarget.value)} onKeyDown={onKeyDown}
-        onPaste={(event) => event.clipboardData.files.length > 0 && (event.preventDefault(), addFiles(event.clipboardData.files))} />
-      <input ref={picker} type="file" multiple hidden aria-label={t("attach")}
-        onChange={(event) => (addFiles(event.currentTarget.files), (event.currentTarget.value = ""))} />
-      <Button kind="icon" label={t("attach")} onClick={() => picker.current.click()}>+</Button>
-      {session.isRunning ? (
-        <Button kind="stop" onClick={() => session.stop()}>{t("stop")}</Button>
-      ) : (
-        <button type="submit" class="button primary" disabled={!canSend}>{t("send")}</button>
-      )}
     </form>
   );
 }

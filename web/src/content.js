@@ -1,6 +1,14 @@
 // The content of messages: a text, or a list of parts.
 
+import { BASE } from "./api.js";
+
 const MEDIA = ["image", "audio", "video"];
+
+/** Returns the type of the part for a media type. */
+function kindOf(mimeType) {
+  const kind = mimeType.split("/")[0];
+  return MEDIA.includes(kind) ? kind : "document";
+}
 
 export const contentParts = (content) =>
   Array.isArray(content) ? content : typeof content === "string" ? [{ type: "text", text: content }] : [];
@@ -12,10 +20,38 @@ export const textOf = (content) =>
     .map((part) => part.text)
     .join("\n");
 
-/** Returns a URL for data in the message; nothing for a URL of elsewhere, which the page does not load. */
-export function mediaUrl({ source }) {
+/** Returns the parts that are files. */
+export const filesOf = (content) => contentParts(content).filter((part) => part.type !== "text");
+
+/** The activity with which an agent hands over a file. */
+const FILE = "agui-server.file";
+
+/** Returns the file of an activity as a part of a message; nothing for other messages. A `problem` is in place of its URL. */
+export function filePart({ role, activityType, content }) {
+  if (role !== "activity" || activityType !== FILE) return undefined;
+  const { url, mimeType = "", name, bytes, problem } = content;
+  const source = typeof url === "string" ? { type: "url", value: url, mimeType } : undefined;
+  return { type: kindOf(mimeType), source, metadata: { filename: name ?? mimeType, bytes, problem } };
+}
+
+export const fileName = ({ type, source, metadata }) => metadata?.filename ?? source?.mimeType ?? type;
+
+/** Returns the bytes of a file, if they are known. */
+export function sizeOf({ source, metadata }) {
+  if (source?.type === "data") return Math.floor((source.value.replace(/=+$/, "").length * 3) / 4);
+  return typeof metadata?.bytes === "number" ? metadata.bytes : undefined;
+}
+
+/** The path of a file of this server, with its signature. The server may have another name than the page was opened with. */
+const OWN_FILE = /^https?:.*(\/files\/file_[0-9a-f]{32}\?.*)$/;
+
+/** Returns a URL for data in the message, or for a file of this server; nothing for a URL of elsewhere, which the page does not load. */
+export function fileUrl({ source }) {
   if (source?.type === "data") return `data:${source.mimeType};base64,${source.value}`;
-  return undefined;
+  if (source?.type !== "url") return undefined;
+  if (source.value.startsWith("data:")) return source.value;
+  const path = OWN_FILE.exec(source.value)?.[1];
+  return path && BASE + path;
 }
 
 /** Reads a file into a part of a message. */
@@ -25,9 +61,8 @@ export async function attachmentPart(file) {
     reader.readAsDataURL(file);
   });
   const mimeType = file.type || "application/octet-stream";
-  const kind = mimeType.split("/")[0];
   return {
-    type: MEDIA.includes(kind) ? kind : "document",
+    type: kindOf(mimeType),
     source: { type: "data", value: url.slice(url.indexOf(",") + 1), mimeType },
     metadata: { filename: file.name },
   };

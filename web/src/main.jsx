@@ -43,7 +43,11 @@ function App({ session }) {
     const onDrop = (event) => {
       if (!isOfFiles(event)) return;
       event.preventDefault();
-      if (session.phase === "ready") session.openRecording(event.dataTransfer.files[0]);
+      if (session.phase !== "ready") return;
+      const [...files] = event.dataTransfer.files;
+      const isRecording = session.recording || (files[0]?.name.endsWith(".jsonl") && !event.target.closest(".composer"));
+      if (isRecording) session.openRecording(files[0]);
+      else session.uploads.add(files);
     };
     document.addEventListener("dragover", onDragOver);
     document.addEventListener("drop", onDrop);

@@ -102,6 +102,9 @@ export function JsonField({ label, value, rows = 6, check = () => {}, onValue })
   );
 }
 
+/** Enter sends a text. With Shift it begins a line, and while a word is composed it ends the word. */
+export const isSend = ({ key, shiftKey, isComposing }) => key === "Enter" && !shiftKey && !isComposing;
+
 /** Cuts a text that is too long to be shown in a line. */
 export const cut = (text, length) => (text.length > length ? `${text.slice(0, length)}…` : text);
 

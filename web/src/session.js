@@ -10,6 +10,7 @@ import { Recorder } from "./recorder.js";
 import { readRecording, recordedRun, recordingName, writeRecording } from "./recording.js";
 import { clearTab, readTab, writeTab } from "./storage.js";
 import { ThreadList } from "./thread-list.js";
+import { Uploads } from "./uploads.js";
 
 const FRAME_MS = 16;
 /** The most messages whose branches are read, the largest page of the server. */
@@ -53,6 +54,8 @@ export class Session {
   capabilities;
   threads = new ThreadList({ onChange: () => this.changed(), onError: (error) => this.#show(error) });
   tools = new PageTools();
+  /** The files of the next message. Files need threads that are stored. */
+  uploads = new Uploads({ onChange: () => this.changed(), canStore: () => this.threads.isStored });
   /** What runs send beside the conversation, in this tab: { forwardedProps, context, headers }. */
   extras = readTab("extras");
 
@@ -136,7 +139,7 @@ export class Session {
   // --- Agents and keys ---------------------------------------------------------------------------
 
   async start() {
-    window.addEventListener("hashchange", () => this.#followAddress());
+    window.addEventListener("hashchange", () => this.phase === "ready" && this.#followAddress());
     document.addEventListener("visibilitychange", () => this.#followThreads());
     await this.load();
   }

@@ -1,0 +1,29 @@
+// Pictures for tests, made of numbers.
+
+import { crc32, deflateSync } from "node:zlib";
+
+function chunk(type, content) {
+  const body = Buffer.concat([Buffer.from(type), content]);
+  const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
+  length.writeUInt32BE(content.length);
+  sum.writeUInt32BE(crc32(body));
+  return Buffer.concat([length, body, sum]);
+}
+
+/** Returns a PNG of these pixels: `colour(x, y)` is [red, green, blue]. It is not compressed, so it has 3 bytes for each pixel. */
+export function png(width, height, colour) {
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(width, 0);
+  head.writeUInt32BE(height, 4);
+  head.set([8, 2], 8); // 8 bits of red, green and blue
+  const lines = Buffer.alloc(height * (1 + 3 * width));
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) lines.set(colour(x, y), y * (1 + 3 * width) + 1 + 3 * x);
+  }
+  const signature = Buffer.from("89504e470d0a1a0a", "hex");
+  return Buffer.concat([signature, chunk("IHDR", head), chunk("IDAT", deflateSync(lines, { level: 0 })), chunk("IEND", Buffer.alloc(0))]);
+}
+
+/** A picture of 4 MB, another one for each number. */
+export const photo = (number) =>
+  png(1200, 1112, (x, y) => [(x * (number + 1)) >> 3, (y * (number + 2)) >> 3, (x ^ y ^ (number * 37)) & 0xff].map((value) => value & 0xff));
