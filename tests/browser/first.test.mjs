@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { answerDialogs, useBrowser } from "./browser.mjs";
+import { answerDialogs, shot, useBrowser } from "./browser.mjs";
 import { button } from "./chat.mjs";
+import { photo } from "./pictures.mjs";
 
 const used = useBrowser();
 
@@ -166,4 +167,25 @@ test("CopilotKit: a form can be declined only", async () => {
   await button(page, "Decline").click();
   await copilotEnded(page, "All right, no T-shirt then.");
   assert.equal(await button(page, "Approve").count(), 0);
+});
+
+test("a picture is uploaded and sent as its part, and a file that is refused shows why", async () => {
+  const page = await used.open("first");
+  await page.locator("input[type=file]").setInputFiles({ name: "beach.png", mimeType: "image/png", buffer: photo(1) });
+  const posted = page.waitForRequest("**/send-message");
+  await sendTo(page, "describe this");
+  await ended(page, "I have no model to look at it with.");
+  const [{ content }] = (await posted).postDataJSON().messages;
+  assert.deepEqual(content.map(({ type, source }) => [type, source?.type]), [["text", undefined], ["image", "url"]]);
+  await page.waitForFunction(() => document.querySelector("li img")?.naturalWidth > 1);
+  assert.equal(await page.getByRole("listitem").first().innerText(), "user: describe this");
+  assert.equal(await page.locator("input[type=file]").inputValue(), "");
+  await shot(page, "first-with-a-picture");
+
+  await page.locator("input[type=file]").setInputFiles({ name: "empty.png", mimeType: "image/png", buffer: Buffer.alloc(0) });
+  await sendTo(page, "and this?");
+  await page.getByRole("alert").filter({ hasText: "the file is empty" }).waitFor();
+  used.problems.splice(0); // The browser reports the refusal on the console.
+  await sendTo(page, "hello");
+  await ended(page, "Hello! How can I help you?");
 });
