@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { endedThread, runOutside, shot } from "./browser.mjs";
 import { button } from "./chat.mjs";
-import { photo, png } from "./pictures.mjs";
+import { chart, photo } from "./pictures.mjs";
 import { answerWith, ask, chat, field, send, shows, usePlayground } from "./playground.mjs";
 
 const MAX_FILE_BYTES = 5_000_000;
@@ -200,8 +200,7 @@ const NUMBERS = "1;2;3\n".repeat(400);
 
 for (const [name, screen] of [["phone", PHONE], ["desk", DESK]]) {
   test(`a file that an agent hands over is shown, also from the stored thread: ${name}`, async () => {
-    const chart = { name: "chart.png", mimeType: "image/png", buffer: png(640, 400, (x, y) => [40, (x * 255) / 640, 400 - y > 200 + 120 * Math.sin(x / 60) ? 230 : 90]) };
-    const files = await Promise.all([chart, text("numbers.csv", NUMBERS)].map(storedFile));
+    const files = await Promise.all([{ name: "chart.png", mimeType: "image/png", buffer: chart() }, text("numbers.csv", NUMBERS)].map(storedFile));
     const activities = files.map((content, index) => ({ messageId: `file-${index}`, activityType: "agui-server.file", content }));
     const problem = "your files would have too many bytes";
     activities.push({ messageId: "file-2", activityType: "agui-server.file", content: { name: "film.mp4", mimeType: "video/mp4", bytes: 7, problem } });
