@@ -3,7 +3,11 @@
 
 use std::{error::Error, time::Duration};
 
-use reqwest::{RequestBuilder, Response, StatusCode, header::AUTHORIZATION};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::{
+    RequestBuilder, Response, StatusCode,
+    header::{AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE},
+};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -28,10 +32,24 @@ impl RunTarget {
         query: &[(&str, &str)],
     ) -> Result<T, Box<dyn Error>> {
         let request = self.authorized(self.client.get(self.route(segments)?)).query(query).timeout(TIMEOUT);
-        let unreadable = |error: &dyn Error| format!("the server's response cannot be read: {error}");
-        let response = require_success(send(request).await?).await?;
-        let body = read_whole(response, MAX_BODY_BYTES).await.map_err(|error| unreadable(&error))?;
-        Ok(serde_json::from_slice(&body).map_err(|error| unreadable(&error))?)
+        read_json(send(request).await?).await
+    }
+
+    /// Stores a file and returns the server's answer; `None` if the server has no files.
+    pub(super) async fn upload<T: DeserializeOwned>(
+        &self,
+        bytes: &[u8],
+        media_type: &str,
+        name: &str,
+    ) -> Result<Option<T>, Box<dyn Error>> {
+        let Ok(url) = self.route(&["files"]) else { return Ok(None) };
+        let disposition = format!("attachment; filename*=UTF-8''{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
+        let request = self.authorized(self.client.post(url)).header(CONTENT_TYPE, media_type);
+        let response = send(request.header(CONTENT_DISPOSITION, disposition).body(bytes.to_vec())).await?;
+        match response.status() {
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => Ok(None),
+            _ => read_json(response).await.map(Some),
+        }
     }
 
     pub(super) async fn post(&self, segments: &[&str]) -> Result<(), Box<dyn Error>> {
@@ -57,10 +75,18 @@ pub(super) async fn next_piece(response: &mut Response) -> Result<Option<bytes::
     Ok(piece.map_err(|error| format!("the response broke: {error}"))?)
 }
 
+/// Returns the value of a JSON response.
+async fn read_json<T: DeserializeOwned>(response: Response) -> Result<T, Box<dyn Error>> {
+    let unreadable = |error: &dyn Error| format!("the server's response cannot be read: {error}");
+    let response = require_success(response).await?;
+    let body = read_whole(response, MAX_BODY_BYTES).await.map_err(|error| unreadable(&error))?;
+    Ok(serde_json::from_slice(&body).map_err(|error| unreadable(&error))?)
+}
+
 /// Refuses a response that is not a success, with the beginning of its body.
 pub(super) async fn require_success(response: Response) -> Result<Response, Box<dyn Error>> {
     let status = response.status();
-    if matches!(status, StatusCode::OK | StatusCode::ACCEPTED) {
+    if matches!(status, StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED) {
         return Ok(response);
     }
     let body = read_excerpt(response, MAX_REFUSAL_BYTES, IDLE_TIMEOUT).await;

@@ -9,6 +9,7 @@ use agui_server::{
     protocol::{Interrupt, JsonObject, ResumeStatus},
     store::MemoryStore,
 };
+use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -104,6 +105,10 @@ async fn answer(desk: Desk, input: RunAgentInput, out: Emitter) -> Result<(), Ag
             let mut text = out.text_message().await?;
             text.push("It begins").await?;
             std::future::pending().await
+        }
+        "chart" => {
+            out.file("chart.csv", "text/csv", Bytes::from_static(b"1;2\n")).await?;
+            out.text("Here it is.").await
         }
         "mixed" => {
             let (one, two) = (TextMessage::new(), TextMessage::new());

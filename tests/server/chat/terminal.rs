@@ -8,7 +8,9 @@ use std::{
 };
 
 use agui_server::options::{OnDisconnect, ThreadOptions};
-use serde_json::Value;
+use axum::{Json, Router, routing::post};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
 
 use super::{
     agents::{Desk, HOSTILE},
@@ -374,4 +376,91 @@ async fn control_characters_of_a_server_do_not_reach_the_terminal() {
     assert_eq!(others.chars().find(is_obeyed), None, "{others:?}");
     assert!(others.contains("begin␛[2J␛]52;c;AAAA␇") && !others.contains(HOSTILE), "{others}");
     assert!(!others.replace("\r\n", "").contains('\r'), "{others:?}");
+}
+
+/// The beginning of a PNG of 2 x 3 pixels, and more.
+fn png(bytes: usize) -> Vec<u8> {
+    let mut picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x03\x08\x06".to_vec();
+    picture.resize(bytes, 7);
+    picture
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_attached_to_the_next_message_and_those_of_the_agent_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("chart"), png(2400)).unwrap();
+    std::fs::write(path("my notes.txt"), "hello").unwrap();
+    std::fs::write(path("empty"), "").unwrap();
+    std::fs::File::create(path("large")).unwrap().set_len(21 << 20).unwrap();
+    let server = Desk::default().serve().await;
+    let mut terminal = Terminal::open(&server, false);
+    for (typed, problem) in [
+        ("/attach".to_owned(), "expected the path of a file"),
+        (format!("/attach {}", path("absent")), "No such file or directory"),
+        (format!("/attach {}", path("")), "a directory cannot be attached"),
+        ("/attach /dev/zero".to_owned(), "expected a regular file"),
+        (format!("/attach {}", path("empty")), "the file is empty"),
+        (format!("/attach {}", path("large")), "file_too_large"),
+        (format!("/attach {}", path("chart")), "chart, 2.4 KB"),
+        (format!("/attach '{}'", path("my notes.txt")), "my notes.txt, 5 B"),
+    ] {
+        terminal.say(&typed).await;
+        terminal.until(problem).await;
+    }
+    terminal.say("look").await;
+    terminal.until("1: look").await;
+    terminal.say("chart").await;
+    terminal.until(&format!("file: chart.csv, 4 B, {}", server.url("/files/file_"))).await;
+    terminal.until("Here it is.").await;
+
+    let thread = get(&server, &format!("/threads/{}", thread_of(&server).await)).await;
+    let parts = thread["messages"][0]["content"].as_array().unwrap();
+    let described: Vec<_> = parts[1..]
+        .iter()
+        .map(|part| [&part["type"], &part["source"]["mimeType"], &part["metadata"]["filename"]])
+        .collect();
+    assert_eq!(described, [["image", "image/png", "chart"], ["document", "text/plain", "my notes.txt"]], "{thread}");
+    let url = parts[1]["source"]["value"].as_str().unwrap();
+    assert_eq!(server.client.get(url).send().await.unwrap().bytes().await.unwrap(), png(2400));
+    // The next message has no files.
+    assert_eq!(thread["messages"][2]["content"], "chart");
+
+    terminal.say("/threads").await;
+    terminal.reply("Number of the thread to continue (Enter for none): ", "1").await;
+    terminal.until("file: chart.csv, 4 B, http").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_without_files_gets_them_in_the_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("chart.png"), png(2400)).unwrap();
+    std::fs::write(path("large.png"), png(7 << 20)).unwrap();
+    let body: Arc<Mutex<Value>> = Arc::default();
+    let seen = body.clone();
+    let answer = move |Json(input): Json<Value>| async move {
+        let [thread, run] = [&input["threadId"], &input["runId"]];
+        let events =
+            ["RUN_STARTED", "RUN_FINISHED"].map(|event| json!({ "type": event, "threadId": thread, "runId": run }));
+        let text = events.map(|event| format!("data: {event}\n\n")).concat();
+        *seen.lock().unwrap() = input;
+        ([("content-type", "text/event-stream")], text)
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/agent", listener.local_addr().unwrap());
+    let server = tokio::spawn(axum::serve(listener, Router::new().route("/agent", post(answer))).into_future());
+    let mut terminal = Terminal::run(&format!("{BINARY} chat {url}"), "xterm", false);
+    terminal.say(&format!("/attach {}", path("large.png"))).await;
+    terminal
+        .until("large.png, 7.3 MB: too large, because this server has no files and 6.3 MB fit into a message")
+        .await;
+    terminal.say(&format!("/attach {}", path("chart.png"))).await;
+    terminal.until("chart.png, 2.4 KB").await;
+    terminal.say("look").await;
+    terminal.until(" s\r\n").await;
+    server.abort();
+    let content = body.lock().unwrap()["messages"][0]["content"].clone();
+    let source = json!({ "type": "data", "value": STANDARD.encode(png(2400)), "mimeType": "image/png" });
+    assert_eq!(content[1], json!({ "type": "image", "source": source, "metadata": { "filename": "chart.png" } }));
 }

@@ -7,6 +7,8 @@ pub(super) enum Input<'a> {
     /// The text in place of the last message, if it is on the same line.
     Edit(Option<&'a str>),
     Retry,
+    /// The path of a file for the next message.
+    Attach(Option<&'a str>),
     Threads,
     New,
     Help,
@@ -16,13 +18,14 @@ pub(super) enum Input<'a> {
 }
 
 pub(super) const HELP: &str = "\
-/edit TEXT  send TEXT in place of your last message
-/retry      ask for another answer to your last message
-/threads    continue one of the server's threads
-/new        begin a new thread
-/help       show the commands
-/quit       end, as Ctrl-D and Ctrl-C do
-//TEXT      send a message that begins with /
+/edit TEXT    send TEXT in place of your last message
+/retry        ask for another answer to your last message
+/attach PATH  send a file with your next message
+/threads      continue one of the server's threads
+/new          begin a new thread
+/help         show the commands
+/quit         end, as Ctrl-D and Ctrl-C do
+//TEXT        send a message that begins with /
 Ctrl-C cancels the run that is being answered.";
 
 /// Reads a line. Only lines that begin with a slash are commands; two slashes begin a message with one.
@@ -40,6 +43,7 @@ pub(super) fn read(line: &str) -> Input<'_> {
     match (name, rest) {
         ("edit", text) => Input::Edit(text),
         ("retry", None) => Input::Retry,
+        ("attach", path) => Input::Attach(path),
         ("threads", None) => Input::Threads,
         ("new", None) => Input::New,
         ("help", None) => Input::Help,
@@ -62,6 +66,8 @@ mod tests {
             ("/edit", Input::Edit(None)),
             (" /edit  new text ", Input::Edit(Some("new text"))),
             ("/retry", Input::Retry),
+            ("/attach my photo.png ", Input::Attach(Some("my photo.png"))),
+            ("/attach", Input::Attach(None)),
             ("/threads", Input::Threads),
             ("/new", Input::New),
             ("/help", Input::Help),

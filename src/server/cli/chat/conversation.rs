@@ -32,11 +32,11 @@ impl ChatConversation {
         Self { thread_id, messages, state, interrupts, written: None }
     }
 
-    /// Returns the request with a new message of the user.
-    pub(super) fn say(&mut self, text: &str) -> RunAgentInput {
+    /// Returns the request with a new message of the user, which has these files.
+    pub(super) fn say(&mut self, text: &str, files: Vec<ContentPart>) -> RunAgentInput {
         let id = MessageId::random();
         self.written = Some((id.clone(), self.state.clone()));
-        self.messages.push(Message::user(id, text));
+        self.messages.push(Message::user(id, content_of(text, files)));
         self.request()
     }
 
@@ -103,12 +103,16 @@ impl ChatConversation {
 
 /// Replaces the text of a content. Images and other files are kept.
 fn with_text(content: MessageContent, text: &str) -> MessageContent {
-    let files: Vec<_> = match content {
+    let files = match content {
         MessageContent::Text(_) => Vec::new(),
         MessageContent::Parts(parts) => {
             parts.into_iter().filter(|part| !matches!(part, ContentPart::Text(_))).collect()
         }
     };
+    content_of(text, files)
+}
+
+fn content_of(text: &str, files: Vec<ContentPart>) -> MessageContent {
     if files.is_empty() { text.into() } else { [vec![ContentPart::text(text)], files].concat().into() }
 }
 
@@ -135,9 +139,9 @@ mod tests {
     fn an_edit_and_another_answer_leave_out_what_followed_and_go_back_to_the_state_before() {
         let mut conversation = ChatConversation::new();
         assert_eq!((conversation.edit("x"), conversation.retry()), (None, None));
-        let first = conversation.say("one");
+        let first = conversation.say("one", Vec::new());
         answered(&mut conversation, "a1", json!({ "turn": 1 }));
-        let second = conversation.say("two");
+        let second = conversation.say("two", Vec::new());
         answered(&mut conversation, "a2", json!({ "turn": 2 }));
         conversation.interrupts.push(Interrupt::new("input"));
 

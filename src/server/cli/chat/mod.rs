@@ -4,6 +4,7 @@
 //! the requests consist of. Everything that is shown passes through `printable`, because a server's texts may be
 //! hostile.
 
+mod attach;
 mod command;
 mod console;
 mod conversation;

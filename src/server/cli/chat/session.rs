@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
+    attach::attach,
     command::{self, HELP, Input},
     console::{Console, Style},
     conversation::ChatConversation,
@@ -18,7 +19,7 @@ use super::{
     view::show_history,
 };
 use crate::{
-    protocol::{Interrupt, Message, RunAgentInput, RunId, ThreadId},
+    protocol::{ContentPart, Interrupt, Message, RunAgentInput, RunId, ThreadId},
     server::cli::{
         printable::{excerpt, printable_line},
         target::RunTarget,
@@ -66,6 +67,8 @@ pub(super) struct Session<'a> {
     endpoint: ChatEndpoint<'a>,
     agent: Option<String>,
     conversation: ChatConversation,
+    /// The files of the next message.
+    attached: Vec<ContentPart>,
     console: &'a mut Console,
 }
 
@@ -76,7 +79,7 @@ impl<'a> Session<'a> {
         console: &'a mut Console,
     ) -> Result<Self, Box<dyn Error>> {
         let endpoint = ChatEndpoint::new(target.url(agent.as_deref())?, agent.as_deref(), target)?;
-        Ok(Self { endpoint, agent, conversation: ChatConversation::new(), console })
+        Ok(Self { endpoint, agent, conversation: ChatConversation::new(), attached: Vec::new(), console })
     }
 
     /// Chats until the input ends. Returns whether all runs of a pipe succeeded; `true` in a terminal.
@@ -91,7 +94,7 @@ impl<'a> Session<'a> {
             if line.trim().is_empty() {
                 continue;
             }
-            let input = self.conversation.say(&line);
+            let input = self.conversation.say(&line, Vec::new());
             match self.endpoint.run(input, &mut self.conversation, self.console).await? {
                 ChatRunEnd::Success => {}
                 ChatRunEnd::Failed => has_succeeded = false,
@@ -131,7 +134,12 @@ impl<'a> Session<'a> {
     async fn obey(&mut self, line: &str) -> io::Result<NextStep> {
         match command::read(line) {
             Input::Nothing => {}
-            Input::Message(text) => return Ok(Continue(Some(self.conversation.say(text)))),
+            Input::Message(text) => {
+                let files = std::mem::take(&mut self.attached);
+                return Ok(Continue(Some(self.conversation.say(text, files))));
+            }
+            Input::Attach(Some(path)) => self.attach(path).await,
+            Input::Attach(None) => self.console.note(Style::Failure, "/attach: expected the path of a file"),
             Input::Edit(text) => return self.edit(text).await,
             Input::Retry => match self.conversation.retry() {
                 Some(input) => return Ok(Continue(Some(input))),
@@ -153,6 +161,22 @@ impl<'a> Session<'a> {
             }
         }
         Ok(Continue(None))
+    }
+
+    /// Reads a file for the next message, unless Ctrl-C comes first.
+    async fn attach(&mut self, path: &str) {
+        let Self { endpoint, attached, console, .. } = self;
+        let read = tokio::select! {
+            read = attach(path, endpoint.target) => read,
+            () = console.interrupted() => Err("the upload was cancelled".into()),
+        };
+        match read {
+            Ok((part, line)) => {
+                attached.push(part);
+                console.note(Style::Dim, &line);
+            }
+            Err(error) => console.note(Style::Failure, &format!("/attach: {error}")),
+        }
     }
 
     async fn edit(&mut self, text: Option<&str>) -> io::Result<NextStep> {

@@ -8,11 +8,15 @@ use std::{collections::VecDeque, io};
 
 use serde_json::Value;
 
-use super::console::{Console, Style};
+use super::{
+    attach::handed_over,
+    console::{Console, Style},
+};
 use crate::{
     protocol::{
         AssistantMessage, Event, Message, MessageContent, MessageId, Messages, PatchOperation, ToolCall, ToolCallId,
         event::{MessagesSnapshot, TextMessageRole},
+        own_names::FILE,
     },
     run::Transcript,
     server::cli::printable::{excerpt, printable_line},
@@ -135,6 +139,9 @@ pub(super) fn show_history(messages: &Messages, console: &mut Console) -> io::Re
     for message in messages.iter() {
         match message {
             Message::User(user) => console.note(Style::Bold, &format!("> {}", user.content.text())),
+            Message::Activity(activity) => {
+                activity.file().into_iter().for_each(|file| console.note(Style::Dim, &handed_over(file)))
+            }
             Message::Assistant(answer) => show_message(answer, console)?,
             Message::Tool(result) => show_result(&result.tool_call_id, &result.content, messages, console),
             _ => {}
@@ -193,6 +200,7 @@ fn other_lines(event: &Event, transcript: &Transcript) -> Vec<String> {
         Event::StateSnapshot(snapshot) if snapshot.snapshot == *transcript.state() => Vec::new(),
         Event::StateSnapshot(snapshot) => vec![format!("state: {}", json_text(&snapshot.snapshot))],
         Event::StateDelta(delta) => delta.delta.iter().map(|operation| operation_text("state", operation)).collect(),
+        Event::ActivitySnapshot(activity) if activity.activity_type == FILE => vec![handed_over(&activity.content)],
         Event::ActivitySnapshot(activity) => {
             let content = json_text(&Value::Object(activity.content.clone()));
             vec![format!("activity {}: {content}", printable_line(&activity.activity_type))]
