@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { endedThread, shot, useBrowser } from "./browser.mjs";
+import { answerDialogs, endedThread, shot, useBrowser } from "./browser.mjs";
 import { button } from "./chat.mjs";
 import { photo } from "./pictures.mjs";
 import { AGENTS, chat, field, shows } from "./playground.mjs";
@@ -27,7 +27,7 @@ function bodies(page) {
 /** Waits until the page shows as many photos, in their size. */
 const showsPhotos = (page, count) =>
   page.waitForFunction(
-    (count) => [...document.images].filter(({ complete, naturalWidth }) => complete && naturalWidth === 1200).length === count,
+    (count) => [...document.images].filter(({ complete, naturalWidth }) => complete && naturalWidth === 600).length === count,
     count,
   );
 
@@ -78,16 +78,46 @@ test("in the playground, with an edit, a reload and another device", async () =>
   }
 });
 
-test("in the READMEs' page", async () => {
-  const page = await used.open("first");
+test("in the CopilotKit page to copy, with an edit, a reload and another device", async () => {
+  const page = await used.open("copilotkit");
   const sizes = bodies(page);
+  const [textarea, answers] = ["copilot-chat-textarea", "copilot-assistant-message"].map((id) => page.getByTestId(id));
+  const ended = async (text) => {
+    await answers.last().filter({ hasText: text }).waitFor();
+    await page.getByTestId("copilot-send-button").and(page.locator(":disabled")).waitFor();
+  };
   for (let number = 1; number <= PHOTOS; number++) {
     await page.locator("input[type=file]").setInputFiles(file(number));
-    await page.getByRole("textbox").fill(`count to ${number + 1}`);
-    await button(page, "Send").click();
-    await page.locator("li:last-child", { hasText: `${number} ${number + 1}` }).waitFor();
+    await page.waitForFunction((count) => document.querySelectorAll("main img[src*='/files/']").length === count, number);
+    await textarea.fill(`count to ${number + 1}`);
+    await textarea.press("Enter");
+    await ended(`${number} ${number + 1}`);
   }
   await showsPhotos(page, PHOTOS);
   assert.equal(sizes.length, PHOTOS);
   assert.ok(sizes.at(-1) <= MAX_BODY_BYTES, `${sizes} bytes`);
+  const threadId = await page.evaluate(() => sessionStorage.thread);
+  const files = stored(await endedThread(used.server, threadId, PHOTOS));
+  assert.equal(new Set(files).size, PHOTOS);
+
+  answerDialogs(page, "hello");
+  await page.getByTestId("copilot-user-message").last().hover();
+  await page.getByTestId("copilot-edit-button").last().click();
+  await ended("How can I help you?");
+  assert.ok(sizes.at(-1) <= MAX_BODY_BYTES, `${sizes} bytes`);
+  assert.deepEqual(stored(await endedThread(used.server, threadId, PHOTOS + 1)), files);
+  await page.reload();
+  await showsPhotos(page, PHOTOS);
+  await shot(page, "photos-copilotkit");
+
+  const device = await used.browser.newContext({ viewport: { width: 390, height: 844 } });
+  try {
+    const other = await used.newPage(device);
+    await other.addInitScript((thread) => (sessionStorage.thread = thread), threadId);
+    await used.load(other, "copilotkit");
+    await showsPhotos(other, PHOTOS);
+    await other.getByText("How can I help you?").waitFor();
+  } finally {
+    await device.close();
+  }
 });
