@@ -145,7 +145,7 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ("[agents.x]\nkind = \"echo\"\nmodel = \"m\"", "my.toml:3:1: agents.x.model: only kind = \"llm\" has"),
         (
             "[agents.x]\nkind = \"echo\"\ndescribtion = \"m\"",
-            "my.toml:3:1: unknown key `describtion`; did you mean `description`? (known: `kind`, `description`, `on_disconnect`, `a2ui`)",
+            "my.toml:3:1: unknown key `describtion`; did you mean `description`? (known: `kind`, `description`, `on_disconnect`, `subagent_events`, `a2ui`)",
         ),
         (
             "[agents.x]\nkind = \"llm\"\nprovider = \"anthropic\"\napi = \"chat\"",
