@@ -230,9 +230,9 @@ impl AnswerEvents {
         self.events.push_back(ModelEvent::Citation { index, citation });
     }
 
-    /// Adds a medium that the model made.
+    /// Adds a medium that the model made, if it has a type and data.
     pub(in crate::llm) fn media(&mut self, media_type: &str, base64: &str) {
-        if !base64.is_empty() {
+        if !media_type.is_empty() && !base64.is_empty() {
             self.has_answer = true;
             let (media_type, base64) = (media_type.to_owned(), base64.to_owned());
             self.events.push_back(ModelEvent::Media { media_type, base64 });
