@@ -351,7 +351,7 @@ fn two_names_with_the_same_key_are_refused() {
 }
 
 #[tokio::test]
-async fn erase_deletes_all_threads_of_an_owner_and_what_they_said() {
+async fn erase_deletes_all_threads_and_files_of_an_owner_and_what_they_said() {
     let data = tempfile::tempdir().unwrap();
     let keys = "[{ name = \"ada\", env = \"KEY_A\" }, { name = \"bob\", env = \"KEY_B\" }]";
     let environment = [
@@ -369,6 +369,9 @@ async fn erase_deletes_all_threads_of_an_owner_and_what_they_said() {
         input["threadId"] = thread.into();
         let run = client().post(format!("{}/send-message", process.url)).bearer_auth(key).json(&input).send();
         run.await.unwrap().text().await.unwrap();
+        let upload =
+            client().post(format!("{}/files", process.url)).bearer_auth(key).body(format!("file: {said}")).send();
+        assert_eq!(upload.await.unwrap().status(), 201);
     }
     process.signal("-TERM");
     process.ended();
