@@ -10,6 +10,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 
+import { HttpAgent } from "@ag-ui/client";
+
 import { cuttingProxy } from "./cut.mjs";
 import { restartableServer } from "./restart.mjs";
 import { CONTINUE, countTo, follow, readThread, said, useServer } from "./threads.mjs";
@@ -19,7 +21,7 @@ const server = useServer();
 /** Runs the first program of a document's section against `url`. Returns its `names`. */
 async function run(document, heading, url, names) {
   const text = await readFile(new URL(`../../docs/${document}`, import.meta.url), "utf8");
-  const section = text.split(`### ${heading}\n`)[1];
+  const section = text.split(`## ${heading}\n`)[1];
   const [, program] = /```js\n(.*?)```/s.exec(section);
   const here = program
     .replaceAll("http://127.0.0.1:8080", url)
@@ -45,6 +47,19 @@ test("an HttpAgent with the documented fetch receives the rest of a run whose co
   const { messages, runs } = await readThread(server, agent.threadId);
   assert.deepEqual(messages.map(({ content }) => content), ["count to 20", countTo(20)]);
   assert.equal(runs.length, 1);
+});
+
+test("the documented upload makes the parts of a message", async (t) => {
+  const agent = new HttpAgent({ url: `${server.url}/send-message`, threadId: randomUUID() });
+  const files = ["one.txt", "two.txt"].map((name) => new File([name], name, { type: "text/plain" }));
+  Object.assign(globalThis, { agent, input: { files } });
+  t.after(() => void (delete globalThis.agent, delete globalThis.input));
+  const { upload } = await run("files.md", "In a page", server.url, ["upload"]);
+  await agent.runAgent();
+  const [{ content }] = (await readThread(server, agent.threadId)).messages;
+  assert.deepEqual(content.map(({ type, text, metadata }) => [type, text ?? metadata.filename]), [["text", "What is this?"], ["document", "one.txt"], ["document", "two.txt"]]);
+  for (const { source } of content.slice(1)) assert.ok(source.value.startsWith(`${server.url}/files/`), source.value);
+  await assert.rejects(upload(new File([], "empty.txt")), /the file is empty/);
 });
 
 test("the documented fetch sends no request after its response was cancelled", async (t) => {
