@@ -59,9 +59,14 @@ function Conversations() {
   );
 }
 
-// The page shows errors itself: CopilotKit's own banner is for developers, and covers the field.
 createRoot(document.getElementById("root")).render(
-  <CopilotKit runtimeUrl={`${SERVER}/copilotkit`} headers={headers} renderActivityMessages={activities} showDevConsole={false}>
+  <CopilotKit
+    runtimeUrl={`${SERVER}/copilotkit`}
+    headers={headers}
+    renderActivityMessages={activities}
+    showDevConsole={false} // The page shows errors itself: CopilotKit's banner is for developers, and covers the field.
+    enableInspector={false} // It asks CopilotKit's hosts for news.
+  >
     <Page />
   </CopilotKit>,
 );

@@ -1,5 +1,5 @@
 // The tools of the page, and how it draws calls of the agent's tools. Replace them with yours.
-import { useFrontendTool, useRenderTool } from "@copilotkit/react-core/v2";
+import { useDefaultRenderTool, useFrontendTool, useRenderTool } from "@copilotkit/react-core/v2";
 import { z } from "zod";
 
 const FILES = ["report-2025.pdf", "report-2026.pdf", "invoice.pdf"];
@@ -10,6 +10,11 @@ export function useTools() {
     name: "get_weather",
     parameters: z.object({ city: z.string() }),
     render: ({ parameters, result }) => <p className="card">Weather in {parameters.city}: {result ?? "…"}</p>,
+  });
+  // Shows the calls of all other tools. Surfaces and clicks on them are calls too.
+  useDefaultRenderTool({
+    render: ({ name, status, result }) =>
+      /_a2ui/.test(name) ? <></> : <p className="card">{name} <small>{status === "complete" ? result : "…"}</small></p>,
   });
   // A tool of the page: the agent calls it, and continues with what the handler returns.
   useFrontendTool({
