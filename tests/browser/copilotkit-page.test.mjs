@@ -57,6 +57,33 @@ function picture(side) {
 
 testFailure({ used, open, send, shows });
 
+test("an answer that failed can be tried again", async () => {
+  const page = await open();
+  const fail = (route) => {
+    const { threadId, runId } = route.request().postDataJSON();
+    const events = [{ type: "RUN_STARTED", threadId, runId }, { type: "RUN_ERROR", message: "The model is busy" }];
+    return route.fulfill({ contentType: "text/event-stream", body: events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("") });
+  };
+  await page.route("**/run", fail, { times: 1 });
+  await send(page, "hello");
+  await page.getByRole("alert").filter({ hasText: "The model is busy" }).waitFor();
+  await button(page, "Try again").click();
+  await shows(page, "Hello!");
+  assert.equal(await button(page, "Try again").count(), 0);
+  assert.deepEqual((await storedThread(used, page)).messages.map(({ role }) => role), ["user", "assistant"]);
+  used.problems.splice(0);
+});
+
+test("a page whose key is refused shows the server's reason", async () => {
+  const page = await used.newPage();
+  const refused = { error: { code: "invalid_key", message: "the key is not valid" } };
+  const headers = { "access-control-allow-origin": "*", "access-control-allow-headers": "*" };
+  await page.route(/:8080\/copilotkit/, (route) => route.fulfill({ status: 401, json: refused, headers }));
+  await used.load(page, "copilotkit");
+  await page.getByRole("alert").filter({ hasText: "the key is not valid" }).waitFor();
+  used.problems.splice(0);
+});
+
 test("the arrows at a message open its other branches, and a reload shows the one that was opened", async () => {
   const page = await open();
   await send(page, "hello");

@@ -40,9 +40,11 @@ export function Chat({ threadId, problem, setProblem, onRejoin }) {
   // The library does not send a message while a question is open.
   const isAsked = agent.pendingInterrupts.length > 0;
   const placeholder = isAsked ? "Answer the question first" : "Write a message…";
+  const canRetry = problem && !agent.isRunning && !isAsked && agent.messages.at(-1)?.role === "user";
   return (
     <Messages.Provider value={{ ...thread, isRunning: agent.isRunning }}>
       {isAway && <p className="problem" role="status">The connection is lost. The page comes back by itself…</p>}
+      {canRetry && <p className="problem"><button onClick={() => copilotkit.runAgent({ agent })}>Try again</button></p>}
       <CopilotChat
         threadId={threadId}
         attachments={useAttachments(setProblem)}

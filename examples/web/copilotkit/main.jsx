@@ -1,13 +1,13 @@
 // The page: a list of threads beside the chat of one of them.
 import { CopilotKit, useCopilotKit } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 
 import { wrongField } from "../question";
 import { Chat } from "./chat";
 import { activities } from "./files";
-import { headers, SERVER } from "./server";
+import { call, headers, SERVER } from "./server";
 import "./style.css";
 import { Threads } from "./threads";
 
@@ -25,12 +25,14 @@ function Page() {
   const wasConnected = useRef(false);
   wasConnected.current ||= status === "connected";
   if (wasConnected.current) return <Conversations />;
-  if (status !== "error") return <p className="wait">Connecting…</p>;
-  return (
-    <p className="wait" role="alert">
-      The server does not answer. <button onClick={() => location.reload()}>Try again</button>
-    </p>
-  );
+  return status === "error" ? <NoServer /> : <p className="wait">Connecting…</p>;
+}
+
+function NoServer() {
+  const [reason, setReason] = useState("The server does not answer.");
+  // A server that refuses, such as for a wrong key, says why.
+  useEffect(() => void call("GET", "/copilotkit/info").catch(({ message }) => setReason(message)), []);
+  return <p className="wait" role="alert">{reason} <button onClick={() => location.reload()}>Try again</button></p>;
 }
 
 function Conversations() {
