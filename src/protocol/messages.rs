@@ -33,14 +33,14 @@ pub struct Messages(Arc<Inner>);
 struct Inner {
     list: Vec<Message>,
     lookups: AtomicU32,
-    index: OnceLock<Index>,
+    index: OnceLock<MessageIndex<usize>>,
 }
 
-/// The position at which each id first occurs. A call has the position of its message, and its own in it.
-#[derive(Clone, Default)]
-struct Index {
-    messages: HashMap<MessageId, usize>,
-    calls: HashMap<ToolCallId, (usize, usize)>,
+/// The place in a list at which each id first occurs. A call has the place of its message, and its position in it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MessageIndex<P> {
+    pub(crate) messages: HashMap<MessageId, P>,
+    pub(crate) calls: HashMap<ToolCallId, (P, usize)>,
 }
 
 /// Number of lookups that scan the list before an index is built for the following ones.
@@ -64,9 +64,7 @@ impl Messages {
     pub(crate) fn call_place(&self, id: &str) -> Option<(usize, usize)> {
         match self.index() {
             Some(index) => index.calls.get(id).copied(),
-            None => self.iter().enumerate().find_map(|(position, message)| {
-                message.tool_calls().iter().position(|call| *call.id == *id).map(|number| (position, number))
-            }),
+            None => find_call(self.iter().enumerate(), id),
         }
     }
 
@@ -114,26 +112,33 @@ impl Messages {
         Arc::try_unwrap(self.0).map_or_else(|shared| shared.list.clone(), |inner| inner.list)
     }
 
-    fn index(&self) -> Option<&Index> {
+    fn index(&self) -> Option<&MessageIndex<usize>> {
         let Inner { list, lookups, index } = &*self.0;
         if index.get().is_none() && lookups.fetch_add(1, Ordering::Relaxed) < SCANS_BEFORE_INDEX {
             return None;
         }
-        Some(index.get_or_init(|| {
-            let mut index = Index::default();
-            list.iter().enumerate().for_each(|(position, message)| index.add(position, message));
-            index
-        }))
+        Some(index.get_or_init(|| MessageIndex::of(list.iter().enumerate())))
     }
 }
 
-impl Index {
-    fn add(&mut self, position: usize, message: &Message) {
-        self.messages.entry(message.id().clone()).or_insert(position);
-        for (number, call) in message.tool_calls().iter().enumerate() {
-            self.calls.entry(call.id.clone()).or_insert((position, number));
+impl<P: Copy + Default> MessageIndex<P> {
+    pub(crate) fn of<'m>(messages: impl Iterator<Item = (P, &'m Message)>) -> Self {
+        let mut index = Self::default();
+        messages.for_each(|(place, message)| index.add(place, message));
+        index
+    }
+
+    pub(crate) fn add(&mut self, place: P, message: &Message) {
+        self.messages.entry(message.id().clone()).or_insert(place);
+        for (position, call) in message.tool_calls().iter().enumerate() {
+            self.calls.entry(call.id.clone()).or_insert((place, position));
         }
     }
+}
+
+/// Finds a call without an index.
+pub(crate) fn find_call<'m, P>(mut messages: impl Iterator<Item = (P, &'m Message)>, id: &str) -> Option<(P, usize)> {
+    messages.find_map(|(place, message)| Some((place, message.tool_calls().iter().position(|call| *call.id == *id)?)))
 }
 
 /// The copy builds its own index when it needs one.

@@ -38,6 +38,7 @@ pub use message::{
     ToolCall, ToolCallKind, ToolMessage, UserMessage,
 };
 pub use messages::Messages;
+pub(crate) use messages::{MessageIndex, find_call};
 pub use metadata::Metadata;
 pub(crate) use patch::JsonPatch;
 pub use patch::{PatchKind, PatchOperation};

@@ -1,8 +1,6 @@
 //! The messages that a run adds, with an index: a run of 30,000 calls looks up each of them.
 
-use std::collections::HashMap;
-
-use crate::protocol::{Message, MessageId, ToolCall, ToolCallId};
+use crate::protocol::{Message, MessageId, MessageIndex, ToolCall, ToolCallId, find_call};
 
 /// The number of messages and calls that are searched one by one. An index of fewer costs more than it saves.
 const MAX_SCANNED: usize = 32;
@@ -15,7 +13,7 @@ pub(super) struct NewMessages {
     entries: Vec<Entry>,
     /// The number of messages and calls.
     items: usize,
-    index: Option<Box<Index>>,
+    index: Option<Box<MessageIndex<NewPlace>>>,
 }
 
 /// A message that is no result of a tool, and the results that follow it.
@@ -25,15 +23,8 @@ struct Entry {
     results: Vec<Message>,
 }
 
-/// The places at which each id first occurs.
-#[derive(Debug, Clone, Default)]
-struct Index {
-    messages: HashMap<MessageId, NewPlace>,
-    calls: HashMap<ToolCallId, (NewPlace, usize)>,
-}
-
 /// The place of a new message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct NewPlace {
     /// The number of the entry, from 1 on; 0 for the results before the first one.
     entry: usize,
@@ -125,9 +116,7 @@ impl NewMessages {
     pub(super) fn call_position(&mut self, id: &ToolCallId) -> Option<(NewPlace, usize)> {
         match self.index() {
             Some(index) => index.calls.get(id).copied(),
-            None => self.places().find_map(|(place, message)| {
-                message.tool_calls().iter().position(|call| call.id == *id).map(|number| (place, number))
-            }),
+            None => find_call(self.places(), id),
         }
     }
 
@@ -157,22 +146,11 @@ impl NewMessages {
         }
     }
 
-    fn index(&mut self) -> Option<&Index> {
+    fn index(&mut self) -> Option<&MessageIndex<NewPlace>> {
         if self.index.is_none() && self.items > MAX_SCANNED {
-            let mut index = Index::default();
-            self.places().for_each(|(place, message)| index.add(place, message));
-            self.index = Some(Box::new(index));
+            self.index = Some(Box::new(MessageIndex::of(self.places())));
         }
         self.index.as_deref()
-    }
-}
-
-impl Index {
-    fn add(&mut self, place: NewPlace, message: &Message) {
-        self.messages.entry(message.id().clone()).or_insert(place);
-        for (number, call) in message.tool_calls().iter().enumerate() {
-            self.calls.entry(call.id.clone()).or_insert((place, number));
-        }
     }
 }
 
