@@ -18,7 +18,7 @@ use crate::{
 pub struct ThreadContent {
     /// The agent that answered last.
     pub agent: String,
-    /// The title.
+    /// The title, or `null`.
     #[serde(default)]
     pub title: Option<String>,
     /// True if the owner has archived it.
@@ -30,7 +30,7 @@ pub struct ThreadContent {
     pub metadata: JsonObject,
     /// The number of the last message of the current branch, which is its position and one; 0 if there is no message.
     pub head: i64,
-    /// The current state, by its position in `states`.
+    /// The current state, by its position in `states`, or `null`.
     #[serde(default)]
     pub state: Option<usize>,
     /// The open interrupts of the current branch.
@@ -71,7 +71,7 @@ impl ThreadContent {
     }
 }
 
-/// A message of a [`ThreadContent`].
+/// A message of a thread's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CopiedMessage {
     /// The number of the message before it, which is smaller than its own; 0 is the root.
@@ -86,7 +86,7 @@ pub struct CopiedMessage {
     pub feedback: Option<Feedback>,
 }
 
-/// A run of a [`ThreadContent`].
+/// A run of a thread's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CopiedRun {
     /// The run. Its numbers have no meaning, and neither has [`detached`](RunRecord::detached): logs are not copied.
@@ -94,7 +94,7 @@ pub struct CopiedRun {
     pub record: RunRecord,
     /// The number of the last message of its branch.
     pub head: i64,
-    /// The state at its end, by its position in `states`.
+    /// The state at its end, by its position in `states`, or `null`.
     #[serde(default)]
     pub state: Option<usize>,
     /// The interrupts that were open when it ended.

@@ -1,6 +1,6 @@
 //! Pages of lists, and times as clients see them.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) fn read_cursor(cursor: &str) -> ApiResult<i64> {
 }
 
 /// A time such as `2026-01-31T12:00:00.000Z`: three digits of milliseconds, so that times sort as texts.
-#[derive(Serialize, Deserialize, ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = Time, value_type = String, format = DateTime)]
 pub(crate) struct TimeText(String);
 
