@@ -4,6 +4,8 @@ mod chat;
 mod check_online;
 mod configurations;
 mod documents;
+#[cfg(target_os = "linux")]
+mod first_agent;
 mod library;
 mod process;
 mod recordings;

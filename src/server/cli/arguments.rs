@@ -5,9 +5,10 @@ use std::{error::Error, path::PathBuf};
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
 
+use super::model_choice::{KnownProvider, ModelChoice, read_model, read_provider};
 use crate::server::{
     Server,
-    options::{Loaded, Sources},
+    options::{ConfigError, Loaded, Sources},
 };
 
 /// An HTTP server that speaks AG-UI, the protocol between AI agents and the user interfaces in front of them.
@@ -24,6 +25,8 @@ pub(super) struct Cli {
 pub(super) enum Command {
     /// Serves until SIGTERM or Ctrl-C; the default command
     Serve(CommandOptions),
+    /// Writes a configuration file with one agent, and .env with its key; asks for what no option says
+    Init(InitArguments),
     /// Checks the configuration and exits
     Check(CheckArguments),
     /// Prints the JSON Schema of the configuration, by which editors complete and check it
@@ -38,6 +41,25 @@ pub(super) enum Command {
     Erase(EraseArguments),
     /// Chats with an agent, in a terminal or a pipe; in a pipe, the exit code is 1 if a run did not succeed
     Chat(ChatArguments),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArguments {
+    /// The new file
+    #[arg(value_name = "FILE", default_value = "my.toml")]
+    pub(super) file: PathBuf,
+    /// openai, anthropic, gemini or ollama; by default that of the model
+    #[arg(long, value_name = "NAME", value_parser = read_provider)]
+    pub(super) provider: Option<&'static KnownProvider>,
+    /// The model's name at the provider; without --provider, as with `agui-server --model`
+    #[arg(long, value_name = "MODEL")]
+    pub(super) model: Option<String>,
+    /// The name of the agent
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// The tools of the agent, separated by commas
+    #[arg(long, value_name = "NAMES")]
+    pub(super) tools: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -132,7 +154,7 @@ pub(super) struct EraseArguments {
 #[derive(Debug, Args)]
 pub(super) struct CheckArguments {
     /// The configuration file, as with --config
-    #[arg(value_name = "FILE", conflicts_with = "config")]
+    #[arg(value_name = "FILE", conflicts_with_all = ["config", "model"])]
     pub(super) file: Option<PathBuf>,
     /// Also connects to the MCP servers, names their tools and the pages that these show, and asks each model for a word
     #[arg(long)]
@@ -150,6 +172,10 @@ pub(super) struct CommandOptions {
     /// The configuration file; without one, the demo agent is served
     #[arg(long, short, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+    /// The model of an agent without a configuration file, such as gpt-4o or ollama/qwen3; its key is in OPENAI_API_KEY,
+    /// ANTHROPIC_API_KEY or GEMINI_API_KEY
+    #[arg(long, value_name = "[PROVIDER/]MODEL", value_parser = read_model, conflicts_with = "config")]
+    pub(super) model: Option<ModelChoice>,
     /// The address and port to listen on, such as 127.0.0.1:8080 or localhost:8080
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<String>,
@@ -165,26 +191,33 @@ pub(super) struct CommandOptions {
 }
 
 impl CommandOptions {
-    /// Returns the sources of options: this command line, the environment, and the file.
-    pub(super) fn sources(self) -> Sources {
+    /// Reads the options: this command line, the environment, and the file or an agent with the named model.
+    ///
+    /// # Errors
+    /// The errors that are found, as one.
+    pub(super) fn read(self) -> Result<Loaded, ConfigError> {
         let flags = [
             ("--listen", "server.listen", self.listen),
             ("--default-agent", "default_agent", self.default_agent),
             ("--record", "record.dir", self.record.map(|path| path.display().to_string())),
             ("--log", "log.level", self.log),
         ];
-        Sources {
+        let sources = Sources {
             file: self.config,
             environment: std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),
             flags: flags.into_iter().filter_map(|(flag, option, value)| Some((flag, option, value?))).collect(),
+        };
+        match self.model {
+            Some(model) => sources.load_text("--model", &model.configuration("assistant", &["current_time"])),
+            None => sources.load(),
         }
     }
 
     /// Loads the configuration and checks everything but the store. Returns it with what the providers will refuse.
     pub(super) fn load(self) -> Result<(Loaded, Vec<String>), Box<dyn Error>> {
-        let loaded = self.sources().load()?;
+        let loaded = self.read()?;
         let warnings = Server::from_config(&loaded)?.check()?;
         Ok((loaded, warnings))
     }

@@ -7,6 +7,8 @@ mod check;
 mod erase;
 mod export;
 mod health;
+mod init;
+mod model_choice;
 mod output;
 mod printable;
 mod replay_check;
@@ -47,6 +49,7 @@ pub fn run() -> ExitCode {
     let (code, result) = match cli.command.unwrap_or(Command::Serve(cli.options)) {
         Command::Check(arguments) => (EXIT_MISCONFIGURED, block_on(check::check(arguments))),
         Command::Schema => (1, io::stdout().write_all(JSON_SCHEMA.as_bytes()).map(|()| true).map_err(Into::into)),
+        Command::Init(arguments) => (EXIT_MISCONFIGURED, init::init(arguments).map(|()| true)),
         Command::Health(options) => (1, health::check_health(options).map(|()| true)),
         Command::Test(arguments) => (EXIT_MISCONFIGURED, block_on(replay_check::check_recordings(arguments))),
         Command::Export(arguments) => (1, block_on(export::export_runs(arguments)).map(|()| true)),

@@ -59,10 +59,20 @@ impl Sources {
     /// # Errors
     /// The errors that are found, as one.
     pub fn load(self) -> Result<Loaded, ConfigError> {
-        let origin = match self.file {
-            Some(path) => Origin::read(path)?,
+        let origin = match &self.file {
+            Some(path) => Origin::read(path.clone())?,
             None => Origin::default(),
         };
+        self.load_above(origin)
+    }
+
+    /// Reads a text in place of the file. Errors call it by the name.
+    pub(crate) fn load_text(self, name: &str, text: &str) -> Result<Loaded, ConfigError> {
+        self.load_above(Origin::of_text(name, text))
+    }
+
+    /// Reads the environment and the flags above a file.
+    fn load_above(self, origin: Origin) -> Result<Loaded, ConfigError> {
         let misspelled = self.environment.iter().filter_map(|(name, _)| {
             let problem = format!("unknown variable; did you mean `{}`?", meant_variable(name)?);
             Some(ConfigError::in_source(name, &problem))
@@ -97,7 +107,7 @@ impl Loaded {
     /// # Errors
     /// The errors that are found, as one.
     pub(crate) fn from_toml_str(text: &str) -> Result<Self, ConfigError> {
-        Self::read(Origin::of_text(text), &[])
+        Sources::default().load_text("configuration", text)
     }
 
     fn read(origin: Origin, settings: &[OptionSetting]) -> Result<Self, ConfigError> {

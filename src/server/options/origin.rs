@@ -53,8 +53,8 @@ impl Origin {
     }
 
     /// A text that is in no file.
-    pub(super) fn of_text(text: &str) -> Self {
-        Self { file: Some(("configuration".into(), text.to_owned())), ..Self::default() }
+    pub(super) fn of_text(name: &str, text: &str) -> Self {
+        Self { file: Some((name.into(), text.to_owned())), ..Self::default() }
     }
 
     /// Returns the error of a text that cannot be read.

@@ -3,6 +3,6 @@
 mod agents;
 mod pipe;
 #[cfg(target_os = "linux")]
-mod terminal;
+pub(super) mod terminal;
 
 use crate::support::{running as support, server};

@@ -18,8 +18,8 @@ use super::{
     support::{Running, eventually, eventually_async},
 };
 
-/// A chat in a terminal.
-struct Terminal {
+/// A command in a terminal.
+pub(crate) struct Terminal {
     child: Child,
     keyboard: ChildStdin,
     screen: Arc<Mutex<Vec<u8>>>,
@@ -33,7 +33,7 @@ impl Terminal {
     }
 
     /// Runs a command of the shell in a terminal of a type.
-    fn run(chat: &str, terminal: &str, has_colours: bool) -> Self {
+    pub(crate) fn run(chat: &str, terminal: &str, has_colours: bool) -> Self {
         let mut command = Command::new("script");
         command.args(["--quiet", "--return", "--flush", "--command"]);
         // Without `exec`, some shells wait for the chat, and Ctrl-C ends them.
@@ -53,7 +53,7 @@ impl Terminal {
     }
 
     /// Waits until a text is shown after the one that was waited for before. Returns what is between them.
-    async fn until(&mut self, text: &str) -> String {
+    pub(crate) async fn until(&mut self, text: &str) -> String {
         let screen = self.screen.clone();
         let find = |seen: usize| {
             let screen = screen.lock().unwrap();
@@ -89,13 +89,13 @@ impl Terminal {
     }
 
     /// Waits for a question and types the answer.
-    async fn reply(&mut self, question: &str, line: &str) {
+    pub(crate) async fn reply(&mut self, question: &str, line: &str) {
         self.until(question).await;
         self.press(&format!("{line}\n"));
         self.until("\n").await;
     }
 
-    async fn exit_code(mut self) -> Option<i32> {
+    pub(crate) async fn exit_code(mut self) -> Option<i32> {
         let mut code = None;
         eventually("the chat ends", || {
             code = self.child.try_wait().unwrap();
