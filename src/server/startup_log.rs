@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::Server;
 use crate::http::{Credential, example};
 
+/// The variable with the key of `config/docker.toml`, and so of the image.
+const KEY_VARIABLE: &str = "AGUI_API_KEY";
+
 /// Logs the address, the agents, the authentication, the place of the data, and a command to try.
 pub(super) fn log_start(address: SocketAddr, agents: &[&str], server: &Server) {
     let agents = agents.join(", ");
@@ -12,6 +15,11 @@ pub(super) fn log_start(address: SocketAddr, agents: &[&str], server: &Server) {
     tracing::info!(%address, %agents, authentication, store = server.store_name, "listening on http://{address}");
     let url = format!("http://{}", reachable(address));
     tracing::info!(command = %example(&url, Credential::of(&server.auth)), "to try it");
+    if authentication == "none" && std::env::var_os(KEY_VARIABLE).is_some() {
+        tracing::warn!(
+            "{KEY_VARIABLE} is set, but no request needs a key: set [auth] api_keys = [{{ name = \"default\", env = \"{KEY_VARIABLE}\" }}]"
+        );
+    }
     if is_unreachable(address, std::process::id()) {
         tracing::warn!(
             %address,

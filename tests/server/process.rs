@@ -30,6 +30,20 @@ async fn without_arguments_the_demo_agent_is_served() {
 }
 
 #[tokio::test]
+async fn a_key_in_a_variable_that_the_configuration_does_not_read_causes_a_warning() {
+    let log_of = |environment: &[(&str, &str)]| {
+        let process = Process::start(&[], environment);
+        process.signal("-TERM");
+        process.ended().1
+    };
+    let warning = "AGUI_API_KEY is set, but no request needs a key";
+    assert!(log_of(&[("AGUI_API_KEY", "k")]).contains(warning));
+    let keys = "[{ name = \"default\", env = \"AGUI_API_KEY\" }]";
+    let log = log_of(&[("AGUI_API_KEY", "k"), ("AGUI_AUTH__API_KEYS", keys), ("AGUI_AUTH__MODE", "api_key")]);
+    assert!(!log.contains(warning), "{log}");
+}
+
+#[tokio::test]
 async fn a_signal_lets_runs_end_and_then_ends_them() {
     for signal in ["-TERM", "-INT", "-HUP"] {
         let process = Process::start(&[], &[("AGUI_SERVER__DRAIN_SECS", "5")]);
