@@ -9,6 +9,7 @@ use crate::{
     base::{RunErrorCode, text::shortened},
     llm::{
         call_meter::CallMeter,
+        history,
         model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream},
     },
     protocol::RunAgentInput,
@@ -50,6 +51,10 @@ impl<'s> ModelChain<'s> {
     /// begun already.
     pub(super) async fn open(&mut self, mut request: ModelRequest, cx: &RunContext) -> (&'s str, ModelStream) {
         let settings = self.settings;
+        if !cx.accepts_instructions() {
+            let current = std::mem::take(&mut request.current);
+            history::add_data(&mut request.turns, current);
+        }
         loop {
             let at = self.unavailable;
             let model: &'s dyn Model = match at.checked_sub(1) {

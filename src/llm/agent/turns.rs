@@ -95,10 +95,6 @@ pub(super) fn turns(
             if let Some(summary) = turns.summarise(&mut request).await {
                 yield summary;
             }
-            if !cx.accepts_instructions() {
-                let current = std::mem::take(&mut request.current);
-                history::add_data(&mut request.turns, current);
-            }
             let (provider, mut stream) = models.open(request, &cx).await;
             let mut answer = AnswerBuilder::new(provider, &mut earlier);
             while let Some(event) = stream.next().await {
