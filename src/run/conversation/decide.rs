@@ -75,11 +75,12 @@ pub(crate) fn decide_branch(stored: &Branch, list: ClientList<'_>) -> BranchDeci
     let (Some(last_shown), Some(end)) = (shown.iter().rposition(Option::is_some), shown.iter().flatten().max()) else {
         return with_all(BranchCase::NothingKnown);
     };
+    let end = with_activities(stored, *end);
     let asks_something_new = last_shown + 1 < client.len();
     let case = match end + 1 < stored.len() {
         false => BranchCase::Continues,
         true if replies_to_interrupt || (is_behind && asks_something_new) => BranchCase::Unseen,
-        true if is_unseen(stored, *end, asks_something_new) => BranchCase::Unseen,
+        true if is_unseen(stored, end, asks_something_new) => BranchCase::Unseen,
         true => BranchCase::Branches,
     };
     let stays = if case == BranchCase::Branches { end + 1 } else { stored.len() };
@@ -129,6 +130,17 @@ pub(crate) fn find_existing_branch<'n>(
         found.push(node);
     }
     found
+}
+
+/// Returns the last of the activities that follow a message of the same run. SDKs do not send activities, so a client that shows the
+/// message shows them.
+fn with_activities(stored: &Branch, end: usize) -> usize {
+    let run = stored.origin(end).run();
+    let follows = |position: &usize| {
+        let is_activity = stored.messages().get(*position).is_some_and(|message| message.role() == Role::Activity);
+        is_activity && run.is_some() && stored.origin(*position).run() == run
+    };
+    (end + 1..stored.len()).take_while(follows).last().unwrap_or(end)
 }
 
 /// Returns whether the messages after a position were all made by runs whose response did not reach a client to its

@@ -3,7 +3,9 @@ use std::time::Duration;
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 
 use super::*;
-use crate::protocol::{AssistantMessage, ReasoningMessage, SystemMessage, ToolCall, ToolMessage};
+use crate::protocol::{
+    ActivityMessage, AssistantMessage, JsonObject, ReasoningMessage, SystemMessage, ToolCall, ToolMessage,
+};
 
 mod without_ids_tests;
 
@@ -76,6 +78,21 @@ fn decides(stored: &Branch, client: &[Message], case: BranchCase, expected: &[&s
 
 fn of(messages: &[Message]) -> ClientList<'_> {
     ClientList { messages, anonymous: &[], is_behind: false, replies_to_interrupt: false }
+}
+
+#[test]
+fn activities_at_the_end_of_a_run_are_shown_by_its_last_message() {
+    let activity = || Message::Activity(ActivityMessage::new("f1", "agui-server.file", JsonObject::new()));
+    let nodes = [(user("u1"), MessageOrigin::Client), (answer("a1"), DELIVERED), (activity(), DELIVERED)];
+    let mut stored = branch(nodes.clone());
+    decides(&stored, &[user("u1"), answer("a1"), user("u2")], BranchCase::Continues, &["u1", "a1", "f1", "u2"]);
+    decides(&stored, &[user("u1"), answer("a1")], BranchCase::Continues, &["u1", "a1", "f1"]);
+    // Another answer has none of the activities of the one before.
+    decides(&stored, &[user("u1")], BranchCase::Branches, &["u1"]);
+    stored.push(user("u2"), 4, MessageOrigin::Client);
+    decides(&stored, &[user("u1"), answer("a1"), user("u3")], BranchCase::Branches, &["u1", "a1", "f1", "u3"]);
+    let first = branch([nodes[0].clone(), nodes[2].clone(), nodes[1].clone()]);
+    decides(&first, &[user("u1")], BranchCase::Branches, &["u1"]);
 }
 
 #[test]
