@@ -12,7 +12,8 @@ const chunk = (delta, finish_reason = null) => {
 
 /**
  * Starts the model on a free loopback port.
- * @param {(messages: object[]) => { text: string, usage?: object } | { tool: string, arguments: object }} answer
+ * @param {(messages: object[]) => { text: string, usage?: object, image?: string } | { tool: string, arguments: object }} answer `image`:
+ *   a `data:` URL
  * @param {(json: string) => Promise<void> | undefined} onPiece waits after a piece of three bytes; `json`: the arguments so far
  */
 export async function startModel(answer, onPiece = () => undefined) {
@@ -22,11 +23,12 @@ export async function startModel(answer, onPiece = () => undefined) {
     const body = JSON.parse(Buffer.concat(chunks).toString());
     if (await refused(request, response, body, "plain")) return;
     const { messages } = body;
-    const { tool, text, usage, arguments: args } = answer(messages);
+    const { tool, text, usage, image, arguments: args } = answer(messages);
     response.writeHead(200, { "content-type": "text/event-stream" });
     const send = (...delta) => response.write(chunk(...delta));
     if (text) {
       send({ role: "assistant", content: text });
+      if (image) send({ images: [{ type: "image_url", image_url: { url: image } }] });
       send({}, "stop");
       if (usage) response.write(`data: ${JSON.stringify({ choices: [], usage })}\n\n`);
     } else {

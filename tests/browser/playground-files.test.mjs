@@ -2,16 +2,31 @@
 
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { after, test } from "node:test";
 
 import { endedThread, runOutside, shot } from "./browser.mjs";
 import { button } from "./chat.mjs";
+import { startModel } from "./model.mjs";
 import { chart, photo } from "./pictures.mjs";
 import { answerWith, ask, chat, field, send, shows, usePlayground } from "./playground.mjs";
 
 const MAX_FILE_BYTES = 5_000_000;
 
-const { used, open, expectProblem } = usePlayground({ AGUI_FILES__MAX_FILE_BYTES: String(MAX_FILE_BYTES) });
+const seen = [];
+const model = await startModel((messages) => {
+  seen.push(messages);
+  return { text: "Here it is.", image: `data:image/png;base64,${chart().toString("base64")}` };
+});
+after(() => model.stop());
+
+const { used, open, expectProblem } = usePlayground({
+  AGUI_FILES__MAX_FILE_BYTES: String(MAX_FILE_BYTES),
+  AGUI_AGENTS__MODEL__KIND: "llm",
+  AGUI_AGENTS__MODEL__PROVIDER: "openai",
+  AGUI_AGENTS__MODEL__API: "chat",
+  AGUI_AGENTS__MODEL__MODEL: "m",
+  AGUI_AGENTS__MODEL__BASE_URL: model.url,
+});
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true };
 const DESK = { viewport: { width: 1280, height: 800 } };
@@ -234,3 +249,17 @@ for (const [name, screen] of [["phone", PHONE], ["desk", DESK]]) {
     await isShown(page);
   });
 }
+
+test("a picture that a model makes is shown, also after a reload, and the model sees it again", async () => {
+  const page = await open();
+  await page.getByRole("combobox", { name: "Agent" }).selectOption("model");
+  await ask(page, "draw a wave", "Here it is.");
+  await loaded(page, 1);
+  await page.reload();
+  await loaded(page, 1);
+  await send(page, "make it darker");
+  await loaded(page, 2);
+  const parts = seen.at(-1).flatMap(({ content }) => content);
+  const image = parts.find(({ type }) => type === "image_url");
+  assert.ok(image?.image_url.url.startsWith("data:image/"), JSON.stringify(parts).slice(0, 2000));
+});
