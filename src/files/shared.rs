@@ -38,8 +38,8 @@ pub(crate) struct SharedFile {
 
 impl SharedFile {
     /// Returns the file of a medium that a model made. What is not base64 is left out.
-    pub(crate) async fn of_data(source: Option<PartSource>) -> Option<Self> {
-        let source = source?;
+    pub(crate) async fn of_data(base64: String, media_type: String) -> Option<Self> {
+        let source = PartSource::Data { value: base64, mime_type: media_type };
         // 20 MiB take about 15 ms.
         let decoded = tokio::task::spawn_blocking(move || decoded(&source)).await.ok().flatten();
         let Some((bytes, declared)) = decoded else {

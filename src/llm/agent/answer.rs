@@ -14,13 +14,13 @@ use crate::{
         RunErrorCode,
         repairs::{Partner, Repair, repaired},
     },
+    files::SharedFile,
     llm::{
         history,
         model::{Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason},
     },
     protocol::{
-        AssistantMessage, Event, Message, MessageId, Metadata, PartSource, ReasoningMessage, TokenUsage, ToolCall,
-        ToolCallId,
+        AssistantMessage, Event, Message, MessageId, Metadata, ReasoningMessage, TokenUsage, ToolCall, ToolCallId,
         event::{Custom, EncryptedValueSubtype, ReasoningEncryptedValue},
         own_names::{ATTACHMENT_SKIPPED, CITATIONS, PROVIDER, REDACTED},
     },
@@ -104,15 +104,18 @@ impl<'r> AnswerBuilder<'r> {
         }
     }
 
-    /// Returns the medium of an event, for the caller to store.
-    pub(super) fn take_media(&mut self, event: &mut ModelEvent) -> Option<PartSource> {
-        let ModelEvent::Media { media_type, base64 } = event else { return None };
-        self.has_media = true;
-        Some(PartSource::Data { value: std::mem::take(base64), mime_type: std::mem::take(media_type) })
+    /// As [`apply`](Self::apply), and stores what the model drew.
+    pub(super) async fn read(&mut self, event: ModelEvent, out: &mut Vec<Event>) -> Option<TokenUsage> {
+        let ModelEvent::Media { media_type, base64 } = event else { return self.apply(event, out) };
+        if let Some(file) = SharedFile::of_data(base64, media_type).await {
+            self.has_media = true;
+            out.push(self.earlier.cx.shared_file_or_problem(file).await);
+        }
+        None
     }
 
     /// Adds the client's events to `out`, and returns the tokens used since the last report.
-    pub(super) fn apply(&mut self, event: ModelEvent, out: &mut Vec<Event>) -> Option<TokenUsage> {
+    fn apply(&mut self, event: ModelEvent, out: &mut Vec<Event>) -> Option<TokenUsage> {
         match event {
             ModelEvent::Start { index, block } => self.start(index, block, out),
             ModelEvent::Delta { index, text } => self.delta(index, text, out),
@@ -121,7 +124,7 @@ impl<'r> AnswerBuilder<'r> {
             ModelEvent::Stop(reason) => self.stop = Some(reason),
             ModelEvent::Skipped(attachment) => out.extend(self.skip(attachment)),
             ModelEvent::Citation { index, citation } => self.cite(index, citation),
-            // `take_media` has taken it.
+            // `read` takes it.
             ModelEvent::Media { .. } => {}
         }
         None

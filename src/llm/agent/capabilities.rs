@@ -73,7 +73,7 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
 fn media_input(settings: &Settings) -> Option<MultimodalCapabilities> {
     let input = settings.model.media_input();
     let is_known = input != MultimodalInputCapabilities::default();
-    is_known.then(|| MultimodalCapabilities { input: Some(input), output: None })
+    is_known.then_some(MultimodalCapabilities { input: Some(input), output: None })
 }
 
 fn as_protocol_tool(tool: &OfferedTool) -> ToolDefinition {

@@ -26,7 +26,6 @@ use crate::{
         emit::{self, Step},
     },
     base::RunErrorCode,
-    files::SharedFile,
     llm::{
         history,
         model::{ModelRequest, Turn},
@@ -98,11 +97,7 @@ pub(super) fn turns(
             let (provider, mut stream) = models.open(request, &cx).await;
             let mut answer = AnswerBuilder::new(provider, &mut earlier);
             while let Some(event) = stream.next().await {
-                let mut event = event?;
-                if let Some(file) = SharedFile::of_data(answer.take_media(&mut event)).await {
-                    yield cx.shared_file_or_problem(file).await;
-                }
-                if let Some(usage) = answer.apply(event, &mut events) {
+                if let Some(usage) = answer.read(event?, &mut events).await {
                     cx.add_usage(usage);
                 }
                 for event in events.drain(..) {
