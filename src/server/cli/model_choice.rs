@@ -44,7 +44,6 @@ pub(super) static OLLAMA: KnownProvider = KnownProvider {
     base_url: Some("http://localhost:11434/v1"),
     beginnings: &[],
     usual_model: "qwen3",
-    ..OPENAI
 };
 pub(super) static PROVIDERS: [&KnownProvider; 4] = [&OPENAI, &ANTHROPIC, &GEMINI, &OLLAMA];
 
