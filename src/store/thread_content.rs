@@ -91,6 +91,7 @@ pub struct CopiedMessage {
 pub struct CopiedRun {
     /// The run. Its numbers have no meaning, and neither has [`detached`](RunRecord::detached): logs are not copied.
     #[serde(flatten)]
+    #[schema(inline)]
     pub record: RunRecord,
     /// The number of the last message of its branch.
     pub head: i64,

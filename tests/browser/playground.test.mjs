@@ -146,7 +146,8 @@ test("an image and a file are sent and shown, also after a reload", async () => 
     { name: "red.png", mimeType: "image/png", buffer: Buffer.from(PNG, "base64") },
     { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("hello") },
   ]);
-  await button(page, "Remove red.png").waitFor();
+  // A message waits for its files.
+  await page.waitForFunction(() => document.querySelectorAll(".attachments small:not(.problem)").length === 2);
   await ask(page, "describe this", "I have no model to look at it with.");
   const isShown = () => page.waitForFunction(() => document.querySelector(".message img.attachment")?.naturalWidth === 1);
   await isShown();
@@ -779,6 +780,7 @@ test("with authentication the page asks for the key and keeps it in the tab", as
     const other = await used.newPage(page.context());
     await other.goto(`${server.url}/playground`);
     await other.getByLabel("Key").waitFor();
+    await other.close();
     await button(page, "Forget the key").click();
     await page.getByLabel("Key").waitFor();
     assert.equal(await page.evaluate(() => JSON.stringify(sessionStorage)), "{}");

@@ -17,7 +17,7 @@ export function Composer({ session }) {
   const field = useRef();
   const threadId = session.agent?.threadId;
   useEffect(() => field.current.focus(), [threadId]);
-  useEffect(() => (setText(readTab(draft) ?? ""), uploads.clear()), [draft]);
+  useEffect(() => setText(readTab(draft) ?? ""), [draft]);
   useLayoutEffect(() => {
     field.current.style.height = "auto";
     field.current.style.height = `${field.current.scrollHeight + 2}px`;

@@ -244,6 +244,7 @@ export class Session {
     this.isRunning = false;
     this.error = undefined;
     this.announcement = undefined;
+    this.uploads.clear();
   }
 
   #createAgent(threadId, before) {

@@ -27,6 +27,7 @@ use crate::{
 pub(crate) struct ThreadExport {
     thread_id: ThreadId,
     #[serde(flatten)]
+    #[schema(inline)]
     content: ThreadContent,
 }
 
