@@ -91,33 +91,40 @@ pub(crate) async fn read_run(
     let wait = wait.ok().filter(|wait| *wait <= MAX_WAIT_SECS).map(Duration::from_secs);
     let wait = wait.ok_or(ApiError::InvalidParameter { name: "wait", expected: "a number of seconds from 0 to 50" })?;
     let (key, run) = own.threads.detached_run(own.owner(), &thread, &id).await?;
+    if run.status == RunStatus::Running {
+        let end = wait_for_end(own.threads.follower(&key, &run, run.events)?);
+        if !timeout(wait, end).await.unwrap_or(Ok(false))? {
+            return Ok((StatusCode::ACCEPTED, Json(RunDocument::running(thread, id))).into_response());
+        }
+    }
+    // Not before: who waits needs no memory.
     let permit = app.response_permit(own.owner(), &thread).await?;
-    let document = match run.status {
-        RunStatus::Running if wait.is_zero() => None,
-        RunStatus::Running => timeout(wait, read_log(own.threads.follower(&key, &run, 0)?, thread.clone())).await.ok(),
-        _ => Some(read_log(own.threads.follower(&key, &run, 0)?, thread.clone()).await),
-    };
-    let Some(document) = document else {
-        return Ok((StatusCode::ACCEPTED, Json(RunDocument::running(thread, id))).into_response());
-    };
-    let mut document = document?;
+    let mut reader = DocumentReader::for_log(thread, id);
+    let mut follower = own.threads.follower(&key, &run, 0)?;
+    while let Some(events) = next_events(&mut follower).await.map_err(unreadable)? {
+        events.iter().for_each(|event| reader.read(event));
+    }
+    let mut document = reader.into_document();
     own.present(&mut document.messages);
     permit.json(&document)
 }
 
-async fn read_log(mut follower: Follower, thread: ThreadId) -> Result<RunDocument, ThreadError> {
-    let mut reader = DocumentReader::for_log(thread, follower.run_id.clone());
+/// Returns false if another server goes on with the run: the next request is answered there.
+async fn wait_for_end(mut follower: Follower) -> Result<bool, ThreadError> {
     loop {
-        match next_events(&mut follower).await {
-            Ok(Some(events)) => events.iter().for_each(|event| reader.read(event)),
-            Ok(None) => return Ok(reader.into_document()),
-            Err(FollowError::Store(error)) => return Err(error.into()),
-            Err(FollowError::Gone) => return Err(ThreadError::LogRemoved),
-            // The next request is answered by the server that goes on with the run.
-            Err(FollowError::HandedOver) => {
-                return Ok(RunDocument::running(follower.key.id.clone(), follower.run_id.clone()));
-            }
+        match follower.next().await {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(true),
+            Err(FollowError::HandedOver) => return Ok(false),
+            Err(error) => return Err(unreadable(error)),
         }
+    }
+}
+
+fn unreadable(error: FollowError) -> ThreadError {
+    match error {
+        FollowError::Store(error) => error.into(),
+        FollowError::Gone | FollowError::HandedOver => ThreadError::LogRemoved,
     }
 }
 
