@@ -89,6 +89,32 @@ pub trait Agent: Send + Sync + 'static {
     }
 }
 
+/// The methods of an agent that has another one, but for `run` and `a2ui`. The argument is the place of the other agent in `self`.
+macro_rules! pass_on {
+    ($($agent:tt)+) => {
+        fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
+            self.$($agent)+.respond_to_app(input, cx)
+        }
+
+        fn capabilities(&self) -> AgentCapabilities {
+            self.$($agent)+.capabilities()
+        }
+
+        fn can_continue(&self) -> bool {
+            self.$($agent)+.can_continue()
+        }
+
+        fn is_repeatable(&self) -> bool {
+            self.$($agent)+.is_repeatable()
+        }
+
+        fn is_remote(&self) -> bool {
+            self.$($agent)+.is_remote()
+        }
+    };
+}
+pub(crate) use pass_on;
+
 impl<F> Agent for F
 where
     F: Fn(RunAgentInput, RunContext) -> EventStream + Send + Sync + 'static,
@@ -103,25 +129,7 @@ impl Agent for Arc<dyn Agent> {
         (**self).run(input, cx)
     }
 
-    fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        (**self).respond_to_app(input, cx)
-    }
-
-    fn capabilities(&self) -> AgentCapabilities {
-        (**self).capabilities()
-    }
-
-    fn can_continue(&self) -> bool {
-        (**self).can_continue()
-    }
-
-    fn is_repeatable(&self) -> bool {
-        (**self).is_repeatable()
-    }
-
-    fn is_remote(&self) -> bool {
-        (**self).is_remote()
-    }
+    pass_on!(as_ref());
 
     fn a2ui(&self) -> Option<&A2ui> {
         (**self).a2ui()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::A2ui;
 use crate::{
-    agent::{Agent, EventStream, RunContext},
+    agent::{Agent, EventStream, RunContext, pass_on},
     protocol::{AgentCapabilities, RunAgentInput},
 };
 
@@ -38,25 +38,7 @@ impl Agent for A2uiAgent {
         self.agent.run(input, cx)
     }
 
-    fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        self.agent.respond_to_app(input, cx)
-    }
-
-    fn capabilities(&self) -> AgentCapabilities {
-        self.agent.capabilities()
-    }
-
-    fn can_continue(&self) -> bool {
-        self.agent.can_continue()
-    }
-
-    fn is_repeatable(&self) -> bool {
-        self.agent.is_repeatable()
-    }
-
-    fn is_remote(&self) -> bool {
-        self.agent.is_remote()
-    }
+    pass_on!(agent);
 
     fn a2ui(&self) -> Option<&A2ui> {
         Some(&self.options)

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 
-use crate::run::limits::memory::RunMemory;
 use crate::{
-    agent::{A2ui, Agent, AgentError, EventStream, RunContext},
+    agent::{A2ui, Agent, AgentError, EventStream, RunContext, pass_on},
     base::RunErrorCode,
     files::{FileUrls, LoadedFor, RunFiles, name_again},
     protocol::{AgentCapabilities, Event, Messages, RunAgentInput},
+    run::limits::memory::RunMemory,
 };
 
 /// An agent that gets the data of the files that its input names, and whose snapshots name them again.
@@ -38,25 +38,7 @@ impl Agent for AgentWithFiles {
         run.flatten_stream().boxed()
     }
 
-    fn respond_to_app(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        self.agent.respond_to_app(input, cx)
-    }
-
-    fn capabilities(&self) -> AgentCapabilities {
-        self.agent.capabilities()
-    }
-
-    fn can_continue(&self) -> bool {
-        self.agent.can_continue()
-    }
-
-    fn is_repeatable(&self) -> bool {
-        self.agent.is_repeatable()
-    }
-
-    fn is_remote(&self) -> bool {
-        self.agent.is_remote()
-    }
+    pass_on!(agent);
 
     fn a2ui(&self) -> Option<&A2ui> {
         self.agent.a2ui()
