@@ -2,6 +2,8 @@
 
 use toml::{Table, Value};
 
+use crate::server::options::OLLAMA_URL;
+
 /// A provider of models, and what its agents need.
 #[derive(Debug)]
 pub(super) struct KnownProvider {
@@ -38,13 +40,8 @@ const GEMINI: KnownProvider = KnownProvider {
     usual_model: "gemini-3.8-flash",
     ..OPENAI
 };
-pub(super) static OLLAMA: KnownProvider = KnownProvider {
-    name: "ollama",
-    key_env: None,
-    base_url: Some("http://localhost:11434/v1"),
-    beginnings: &[],
-    usual_model: "qwen3",
-};
+pub(super) static OLLAMA: KnownProvider =
+    KnownProvider { name: "ollama", key_env: None, base_url: Some(OLLAMA_URL), beginnings: &[], usual_model: "qwen3" };
 pub(super) static PROVIDERS: [&KnownProvider; 4] = [&OPENAI, &ANTHROPIC, &GEMINI, &OLLAMA];
 
 /// Returns the names of all providers, each with a text behind it.

@@ -40,6 +40,7 @@ pub(crate) use models::ModelsConfig;
 pub(crate) use origin::Origin;
 pub(crate) use server::{RunsConfig, ServerConfig};
 pub(crate) use store::{StoreConfig, StoreUrl};
+pub(crate) use vendors::OLLAMA_URL;
 
 use crate::{
     files::FileOptions,

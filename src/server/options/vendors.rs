@@ -2,6 +2,9 @@
 
 use crate::base::text::is_in;
 
+/// The URL of an Ollama on this machine.
+pub(crate) const OLLAMA_URL: &str = "http://localhost:11434/v1";
+
 /// The names of vendors and servers, in lower case without `-` and `_`; the protocol; the URL; further options.
 const VENDORS: [(&str, &str, &str, &str); 30] = [
     ("mistral mistralai", "openai", "https://api.mistral.ai/v1", ""),
@@ -23,7 +26,7 @@ const VENDORS: [(&str, &str, &str, &str); 30] = [
     ("zhipu zhipuai glm zai", "openai", "https://api.z.ai/api/paas/v4", ""),
     ("minimax", "openai", "https://api.minimax.io/v1", ""),
     ("github", "openai", "https://models.github.ai/inference", ""),
-    ("ollama", "openai", "http://localhost:11434/v1", ""),
+    ("ollama", "openai", OLLAMA_URL, ""),
     ("vllm", "openai", "http://localhost:8000/v1", ""),
     ("lmstudio", "openai", "http://localhost:1234/v1", ""),
     ("llamacpp llamaserver", "openai", "http://localhost:8080/v1", ""),
