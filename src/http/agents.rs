@@ -14,6 +14,9 @@ use crate::{
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AgentList {
     agents: Vec<AgentSummary>,
+    /// The path of the route that makes text of speech; absent if the server has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transcribe: Option<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -32,7 +35,8 @@ pub(crate) struct AgentSummary {
     responses((status = 200, description = "The agents.", body = AgentList))
 )]
 pub(crate) async fn list_agents(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<AgentList> {
-    Json(AgentList { agents: summaries(&app, caller.principal().as_ref()) })
+    let transcribe = app.options().transcribe_path.clone();
+    Json(AgentList { agents: summaries(&app, caller.principal().as_ref()), transcribe })
 }
 
 /// The agents that the caller may use, in the order in which they were added.

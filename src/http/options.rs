@@ -43,6 +43,8 @@ pub struct HttpOptions {
     pub pass_headers: Vec<String>,
     /// The agents of whose subagents a client that declares no version of AG-UI gets no `SUBAGENT_*` events.
     pub without_subagents: HashSet<String>,
+    /// The path of the route that makes text of speech, if the server has one: pages then have a microphone.
+    pub transcribe_path: Option<String>,
     /// The callers of agents that are not for everyone.
     pub allow: Vec<AllowRule>,
     /// True makes a request with `traceparent` a part of the caller's trace. With false, each request begins its own.

@@ -13,7 +13,7 @@ use crate::http::playground::PlaygroundOptions;
 use crate::{
     agent::{Agent, IntoAgent},
     auth::{ApiKey, ApiKeys, Authenticator},
-    http::dialects::copilotkit::CopilotKitOptions,
+    http::dialects::copilotkit::{CopilotKitOptions, Transcribe},
     http::dialects::named_events::NamedEventOptions,
     http::{AgentPath, Connections, HttpOptions},
     observe::{
@@ -65,6 +65,7 @@ pub struct Server {
     pub(super) auth: Authenticator,
     pub(super) http: HttpOptions,
     pub(super) copilotkit: CopilotKitOptions,
+    pub(super) transcription: Option<Arc<dyn Transcribe>>,
     pub(super) named_events: NamedEventOptions,
     #[cfg(feature = "upstream")]
     pub(super) playground: PlaygroundOptions,

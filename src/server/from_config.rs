@@ -8,6 +8,7 @@ use super::{
         Configured,
         options::{build_auth, http_options, thread_options},
         store::open_store,
+        transcription::build_transcription,
     },
 };
 use crate::{
@@ -91,6 +92,7 @@ impl Server {
             auth: build_auth(config, origin)?,
             http: http_options(config),
             copilotkit: config.copilotkit.clone(),
+            transcription: build_transcription(config, origin)?,
             named_events: config.named_events.clone(),
             playground: config.playground.clone(),
             prices: config.prices.clone(),

@@ -140,6 +140,9 @@ impl Server {
         let has_metrics = self.metrics.main_listener;
         let dependencies = tools.dependencies();
         let mut http = self.http;
+        if self.copilotkit.enabled && self.transcription.is_some() {
+            http.transcribe_path = Some(format!("{}/transcribe", self.copilotkit.prefix));
+        }
         if address.is_some() {
             // Streams without an end leave connections for everything else.
             http.max_streams = http.max_streams.min(self.connections.max / 2).max(1);

@@ -23,8 +23,8 @@ export async function request(url, init = {}) {
   if (key && !headers.has("authorization")) headers.set("authorization", `Bearer ${key}`);
   const response = await fetch(url, { ...init, headers });
   if (response.ok) return response;
-  const { error } = await response.json().catch(() => ({}));
-  throw new ApiError(response.status, error?.code ?? String(response.status), error?.message ?? response.statusText);
+  const { error, message } = await response.json().catch(() => ({}));
+  throw new ApiError(response.status, error?.code ?? String(response.status), error?.message ?? message ?? response.statusText);
 }
 
 export async function call(method, path, body) {

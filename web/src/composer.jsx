@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { UploadList } from "./files.jsx";
+import { Microphone } from "./microphone.jsx";
 import { Button, isSend } from "./parts.jsx";
 import { readTab, writeTab } from "./storage.js";
 import { t } from "./texts.js";
@@ -46,6 +47,9 @@ export function Composer({ session }) {
       <input ref={picker} type="file" multiple hidden aria-label={t("attach")}
         onChange={(event) => (uploads.add(event.currentTarget.files), (event.currentTarget.value = ""))} />
       <Button kind="icon" label={t("attach")} onClick={() => picker.current.click()}>+</Button>
+      {session.transcribePath && (
+        <Microphone path={session.transcribePath} onText={(said) => write(field.current.value ? `${field.current.value} ${said}` : said)} />
+      )}
       {session.isRunning ? (
         <Button kind="stop" onClick={() => session.stop()}>{t("stop")}</Button>
       ) : (

@@ -147,7 +147,8 @@ export class Session {
   async load() {
     await this.attempt(async () => {
       try {
-        this.agents = (await call("GET", "/agents")).agents;
+        const { agents, transcribe } = await call("GET", "/agents");
+        Object.assign(this, { agents, transcribePath: transcribe });
       } catch (error) {
         this.phase = "failed";
         throw error;

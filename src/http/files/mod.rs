@@ -12,6 +12,8 @@ mod upload;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(super) use upload::file_of_form;
+
 use super::App;
 
 pub(super) fn routes() -> OpenApiRouter<App> {

@@ -7,10 +7,10 @@ use super::disposition::file_name;
 
 /// A file of a form.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct FormFile {
-    pub(super) bytes: Bytes,
-    pub(super) media_type: String,
-    pub(super) name: String,
+pub(in crate::http) struct FormFile {
+    pub(in crate::http) bytes: Bytes,
+    pub(in crate::http) media_type: String,
+    pub(in crate::http) name: String,
 }
 
 /// Returns the first file of a form; `None` if it has none, or is cut off.

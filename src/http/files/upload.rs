@@ -75,7 +75,8 @@ fn whole(bytes: Bytes, media_type: String, headers: &HeaderMap) -> FormFile {
     FormFile { bytes, media_type, name }
 }
 
-fn file_of_form(body: &Bytes, content_type: &str) -> ApiResult<FormFile> {
+/// Returns the first file of a form.
+pub(in crate::http) fn file_of_form(body: &Bytes, content_type: &str) -> ApiResult<FormFile> {
     let boundary = parameters(content_type).into_iter().find(|(name, _)| name == "boundary").map(|(_, value)| value);
     let file = boundary.filter(|boundary| !boundary.is_empty()).and_then(|boundary| first_file(body, &boundary));
     file.ok_or_else(|| ApiError::invalid_input("", "a form with a file, or the bytes of a file as the body"))

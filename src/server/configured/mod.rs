@@ -14,6 +14,7 @@ pub(super) mod options;
 mod sandbox_workspaces;
 pub(super) mod store;
 mod tools;
+pub(super) mod transcription;
 
 pub(super) use self::{
     agents::{BuiltAgents, Configured},

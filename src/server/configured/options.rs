@@ -69,6 +69,7 @@ pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {
         cors: config.cors.clone(),
         allowed_hosts: config.server.allowed_hosts.clone(),
         pass_headers: pass_headers(config),
+        transcribe_path: None,
         allow: config.allow.clone(),
         accept_traceparent: config.server.accept_traceparent,
     }

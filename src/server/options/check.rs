@@ -1,6 +1,6 @@
 //! Checks that options fit together. Each section checks itself; rules across sections are here.
 
-use super::{Config, agent_values, auth, diagnose::ConfigError, origin::Origin};
+use super::{Config, agent_values, auth, diagnose::ConfigError, origin::Origin, transcription};
 use crate::{
     base::{InvalidOption, text::did_you_mean},
     http::AllowRule,
@@ -20,6 +20,7 @@ impl Config {
             self.check_names(origin),
             self.check_callers(origin),
             self.check_values(origin),
+            transcription::check(&self.transcription, origin),
         ];
         ConfigError::join(sections.into_iter().filter_map(Result::err))
     }

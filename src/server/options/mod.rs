@@ -21,6 +21,7 @@ mod option_names;
 mod origin;
 mod server;
 mod store;
+mod transcription;
 mod vendors;
 
 use indexmap::IndexMap;
@@ -40,6 +41,7 @@ pub(crate) use models::ModelsConfig;
 pub(crate) use origin::Origin;
 pub(crate) use server::{RunsConfig, ServerConfig};
 pub(crate) use store::{StoreConfig, StoreUrl};
+pub(crate) use transcription::TranscriptionConfig;
 pub(crate) use vendors::OLLAMA_URL;
 
 use crate::{
@@ -90,6 +92,8 @@ pub(crate) struct Config {
     pub(crate) cors: Cors,
     /// The routes for pages with CopilotKit.
     pub(crate) copilotkit: CopilotKitOptions,
+    /// The service that makes text of what people say into the microphones of pages.
+    pub(crate) transcription: TranscriptionConfig,
     /// The page at `/playground`.
     pub(crate) playground: PlaygroundOptions,
     /// Logs.

@@ -24,7 +24,7 @@ use crate::{
 #[derive(Deserialize, ToSchema)]
 #[schema(as = CopilotEnvelope)]
 pub(super) struct Envelope<'a> {
-    #[schema(pattern = "^(info|agent/(run|connect|stop)|resource/request)$")]
+    #[schema(pattern = "^(info|transcribe|agent/(run|connect|stop)|resource/request)$")]
     method: String,
     #[serde(default)]
     #[schema(inline)]
@@ -99,6 +99,7 @@ impl Envelope<'_> {
         let agent = || segment_of("params.agentId", params.agent_id.as_deref());
         let (method, path) = match self.method.as_str() {
             "info" => (Method::GET, "/info".to_owned()),
+            "transcribe" => (Method::POST, "/transcribe".to_owned()),
             "agent/run" => (Method::POST, format!("/agent/{}/run", agent()?)),
             "agent/connect" => (Method::POST, format!("/agent/{}/connect", agent()?)),
             "agent/stop" => {

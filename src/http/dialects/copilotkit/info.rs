@@ -139,7 +139,7 @@ pub(super) async fn read_copilot_info(
         thread_endpoints,
         single_route: SingleRoute { resource_operations: true, thread_endpoints },
         suggestions: true,
-        audio_file_transcription_enabled: false,
+        audio_file_transcription_enabled: app.options().transcribe_path.is_some(),
         a2ui_enabled: !drawing.is_empty(),
         a2ui: (!drawing.is_empty()).then_some(A2uiInfo { enabled: true, agents: drawing }),
         open_generative_ui_enabled: options.open_generative_ui,

@@ -1,7 +1,7 @@
 //! The CopilotKit runtime API, so that a page sets its `runtimeUrl` to this server and needs no runtime in Node.
 //!
 //! The format is the one that the client in `@copilotkit/core` 1.75 reads and writes. Runs and threads are those of all
-//! other routes. Below the prefix are `/info`, `/agent/{agent}/…` and, with stored threads, `/threads…`; `POST` at the
+//! other routes. Below the prefix are `/info`, `/agent/{agent}/…`, `/transcribe` and, with stored threads, `/threads…`; `POST` at the
 //! prefix itself takes any of their requests in an envelope. `routes.rs` lists the routes.
 
 mod agents;
@@ -16,6 +16,8 @@ mod routes;
 mod socket;
 mod stop;
 mod threads;
+mod transcribe;
 
 pub use options::CopilotKitOptions;
 pub(crate) use routes::route_sets;
+pub(crate) use transcribe::{Speech, Transcribe, TranscriptionError};

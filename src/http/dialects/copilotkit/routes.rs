@@ -16,6 +16,7 @@ use super::{
     info, inspect,
     join_token::JoinTokens,
     socket, stop, threads,
+    transcribe::{self, Transcribe, Transcriber},
 };
 use crate::{
     auth::ApiKey,
@@ -31,11 +32,18 @@ use crate::{
 
 /// Returns the routes: those that need a credential, and the WebSocket, which needs a token. `GET /` names only the prefix,
 /// which is what a page needs.
-pub(crate) fn route_sets(options: &CopilotKitOptions, keys: &[ApiKey], stores_threads: bool) -> Vec<RouteSet> {
+pub(crate) fn route_sets(
+    options: &CopilotKitOptions,
+    keys: &[ApiKey],
+    stores_threads: bool,
+    transcription: Option<Arc<dyn Transcribe>>,
+) -> Vec<RouteSet> {
     if !options.enabled {
         return Vec::new();
     }
     let (prefix, tokens) = (options.prefix.as_str(), Arc::new(JoinTokens::of_keys(keys)));
+    let transcriber = Extension(Transcriber::new(transcription));
+    let speech = OpenApiRouter::new().routes(routes!(transcribe::transcribe_copilot_speech)).layer(transcriber);
     let mut routes = OpenApiRouter::new()
         .routes(routes!(info::read_copilot_info))
         .routes(routes!(debug_events::follow_copilot_runs))
@@ -50,9 +58,13 @@ pub(crate) fn route_sets(options: &CopilotKitOptions, keys: &[ApiKey], stores_th
     let envelopes = OpenApiRouter::new()
         .routes(at(prefix, routes!(envelope::send_envelope)))
         .routes(at(&format!("{prefix}/"), routes!(envelope::send_envelope)))
-        .layer(Extension(Arc::new(EnvelopeRoutes::new(routes.clone().into()))));
+        .layer(Extension(Arc::new(EnvelopeRoutes::new(routes.clone().merge(speech.clone()).into()))));
     let routes = OpenApiRouter::new().nest(prefix, routes).merge(envelopes);
-    let mut sets = vec![RouteSet::new("CopilotKit", RouteAccess::Authenticated, routes).listing_only(prefix)];
+    let speech = OpenApiRouter::new().nest(prefix, speech);
+    let mut sets = vec![
+        RouteSet::new("CopilotKit", RouteAccess::Authenticated, routes).listing_only(prefix),
+        RouteSet::new("CopilotKit", RouteAccess::ChecksItself, speech).listing_only(prefix),
+    ];
     if stores_threads {
         sets.push(socket::route_set(prefix, tokens));
     }
