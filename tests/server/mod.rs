@@ -10,3 +10,4 @@ mod library;
 mod process;
 mod recordings;
 mod replicas;
+mod run_once;

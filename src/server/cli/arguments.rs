@@ -41,6 +41,8 @@ pub(super) enum Command {
     Erase(EraseArguments),
     /// Chats with an agent, in a terminal or a pipe; in a pipe, the exit code is 1 if a run did not succeed
     Chat(ChatArguments),
+    /// Sends an agent one message and prints its answer; the exit code is 1 if the run did not succeed
+    Run(RunArguments),
 }
 
 #[derive(Debug, Args)]
@@ -94,6 +96,27 @@ pub(super) struct TargetOptions {
 fn read_claim(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArguments {
+    /// The agent
+    #[arg(value_name = "AGENT")]
+    pub(super) agent: String,
+    /// The message; without one, or with -, the standard input
+    #[arg(value_name = "TEXT")]
+    pub(super) text: Option<String>,
+    /// A server; without one, the configured agents are run in this process
+    #[arg(id = "server", long = "server", value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// The thread that the message continues; by default a new one
+    #[arg(long, value_name = "ID", requires = "server")]
+    pub(super) thread: Option<String>,
+    /// Prints the whole document: messages, outcome, state, usage
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) target: TargetOptions,
 }
 
 #[derive(Debug, Args)]

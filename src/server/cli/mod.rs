@@ -12,6 +12,7 @@ mod model_choice;
 mod output;
 mod printable;
 mod replay_check;
+mod run;
 mod server_client;
 mod target;
 
@@ -54,6 +55,7 @@ pub fn run() -> ExitCode {
         Command::Test(arguments) => (EXIT_MISCONFIGURED, block_on(replay_check::check_recordings(arguments))),
         Command::Export(arguments) => (1, block_on(export::export_runs(arguments)).map(|()| true)),
         Command::Erase(arguments) => (1, block_on(erase::erase(arguments)).map(|()| true)),
+        Command::Run(arguments) => (EXIT_MISCONFIGURED, block_on(run::run_once(arguments))),
         Command::Chat(arguments) => (EXIT_MISCONFIGURED, block_on(chat::run_chat(arguments))),
         Command::Serve(options) => match options.load() {
             Ok((loaded, _)) => (1, serve(&loaded).map(|()| true)),
