@@ -14,9 +14,9 @@ mod options;
 mod providers;
 mod transport;
 
-#[cfg(feature = "config")]
-pub(crate) use agent::SystemPrompt;
 pub use agent::{LlmAgent, UnknownOutcome};
+#[cfg(feature = "config")]
+pub(crate) use agent::{StatePrediction, SystemPrompt};
 pub use call_trace::CallTrace;
 pub use context::{ContextOptions, ContextPolicy};
 pub use known_models::{KnownModels, MediaLimits, ProfileOptions};

@@ -8,7 +8,7 @@ const MAX_ARGUMENTS_BYTES: usize = 1024 * 1024;
 
 /// A piece of a member's value.
 #[derive(Debug, PartialEq)]
-pub(super) enum ArgumentPart<'a> {
+pub(crate) enum ArgumentPart<'a> {
     /// The next piece of an open string, decoded.
     Text(&'a str),
     /// The next piece of an open object or array, as JSON.
@@ -36,7 +36,7 @@ enum Place {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct ArgumentsReader {
+pub(crate) struct ArgumentsReader {
     place: Place,
     name: String,
     /// The JSON text of the open name or value.
@@ -56,7 +56,7 @@ pub(super) struct ArgumentsReader {
 
 impl ArgumentsReader {
     /// Reads the next piece, and calls `each` with names of members and pieces of their values.
-    pub(super) fn push(&mut self, piece: &str, each: &mut impl FnMut(&str, ArgumentPart<'_>)) {
+    pub(crate) fn push(&mut self, piece: &str, each: &mut impl FnMut(&str, ArgumentPart<'_>)) {
         self.bytes += piece.len();
         if self.bytes > MAX_ARGUMENTS_BYTES {
             self.place = Place::Broken;
@@ -195,7 +195,7 @@ impl ArgumentsReader {
 }
 
 /// Returns whether the text ends with an escape sequence that needs another one to be a character.
-fn ends_with_high_surrogate(raw: &str) -> bool {
+pub(crate) fn ends_with_high_surrogate(raw: &str) -> bool {
     let tail = raw.len().checked_sub(6).and_then(|at| raw.get(at..)).and_then(|tail| tail.strip_prefix("\\u"));
     tail.and_then(|hex| u16::from_str_radix(hex, 16).ok()).is_some_and(|unit| (0xD800..0xDC00).contains(&unit))
 }

@@ -4,7 +4,7 @@
 //! the guard. Other runs never get here again.
 
 pub(crate) mod a2ui;
-mod arguments;
+pub(crate) mod arguments;
 mod emitter;
 mod sandboxed_ui;
 mod surface;

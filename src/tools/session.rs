@@ -60,34 +60,42 @@ impl ToolSession {
 
     /// Fails, without any change, if a state delta does not apply or the call is over.
     pub(crate) fn emit(&self, event: Event) -> Result<(), ToolError> {
-        self.change_state(|state| {
-            match &event {
-                Event::StateSnapshot(event) => *state = Arc::new(event.snapshot.clone()),
-                Event::StateDelta(event) => {
-                    let failed = |problem: String| ToolError::new(format!("the state delta does not apply: {problem}"));
-                    patch::check(&event.delta).map_err(failed)?;
-                    patch::apply(Arc::make_mut(state), &event.delta)
-                        .map(drop)
-                        .map_err(|error| failed(error.to_string()))?;
-                }
-                _ => {}
+        self.change_state(|state| applied(state, event).map(Some))
+    }
+
+    /// Changes the state by an event of the model's answer, which the caller sends. Fails, without any change, if a state delta
+    /// does not apply.
+    pub(crate) fn apply(&self, event: Event) -> Result<Event, ToolError> {
+        applied(&mut self.0.inner.lock().state, event)
+    }
+
+    /// Replaces the state by `new`, of which `event` tells. Returns `false` if it is not `before` any more; then it stays. Fails if
+    /// the call is over.
+    pub(crate) fn replace_state(&self, before: &Arc<Value>, new: Value, event: Event) -> Result<bool, ToolError> {
+        let mut is_before = false;
+        let replace = |state: &mut Arc<Value>| {
+            is_before = Arc::ptr_eq(state, before);
+            if is_before {
+                *state = Arc::new(new);
             }
-            Ok(event)
-        })
+            Ok(is_before.then_some(event))
+        };
+        self.change_state(replace)?;
+        Ok(is_before)
     }
 
     /// Queues the event that `change` returns; if `change` fails, it must leave the state unchanged. Fails if the call
     /// is over.
-    pub(crate) fn change_state(
+    fn change_state(
         &self,
-        change: impl FnOnce(&mut Arc<Value>) -> Result<Event, ToolError>,
+        change: impl FnOnce(&mut Arc<Value>) -> Result<Option<Event>, ToolError>,
     ) -> Result<(), ToolError> {
         let mut inner = self.0.inner.lock();
         if matches!(inner.reader, ReaderState::Dropped) {
             return Err(ToolError::new("the call is over"));
         }
         let event = change(&mut inner.state)?;
-        inner.events.push_back(event);
+        inner.events.extend(event);
         if let ReaderState::Present(waker) = &mut inner.reader
             && let Some(waker) = waker.take()
         {
@@ -119,6 +127,19 @@ impl ToolSession {
         self.0.inner.lock().reader = ReaderState::Present(None);
         ToolEvents(self.clone())
     }
+}
+
+fn applied(state: &mut Arc<Value>, event: Event) -> Result<Event, ToolError> {
+    match &event {
+        Event::StateSnapshot(event) => *state = Arc::new(event.snapshot.clone()),
+        Event::StateDelta(event) => {
+            let failed = |problem: String| ToolError::new(format!("the state delta does not apply: {problem}"));
+            patch::check(&event.delta).map_err(failed)?;
+            patch::apply(Arc::make_mut(state), &event.delta).map(drop).map_err(|error| failed(error.to_string()))?;
+        }
+        _ => {}
+    }
+    Ok(event)
 }
 
 /// The reader of a session's events. After it is dropped, nothing can be emitted.

@@ -3,7 +3,6 @@
 use std::{
     future::{poll_fn, ready},
     pin::pin,
-    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -31,7 +30,7 @@ use crate::{
         event::ToolCallResult,
         own_names::{EDITED_ARGS, FAILED},
     },
-    tools::{OfferedTool, ToolContext, ToolError, ToolEvents, ToolSession},
+    tools::{OfferedTool, ToolContext, ToolEvents, ToolSession},
 };
 
 pub(super) struct CallContext<'r> {
@@ -58,7 +57,6 @@ pub(super) struct RunningCalls<'r> {
 }
 
 impl<'r> RunningCalls<'r> {
-    /// Changes of the state by `update_state` are made at once, in the order of the calls.
     pub(super) fn start(calls: Vec<PendingCall>, context: &CallContext<'r>) -> Self {
         let session = context.session;
         // The reader comes first: without one, nothing can be emitted.
@@ -132,12 +130,15 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
         CallAction::Done(Ok(text)) => (ToolOutcome::Ok, text),
         CallAction::Done(Err(text)) => (ToolOutcome::Refused, text),
         CallAction::State(arguments) => {
-            let change =
-                |state: &mut Arc<Value>| state::update(Arc::make_mut(state), &arguments).map_err(ToolError::new);
-            match context.session.change_state(change) {
-                Ok(()) => (ToolOutcome::Ok, "The state was updated.".to_owned()),
-                Err(error) => (ToolOutcome::Error, format!("Error: {}", error.message())),
-            }
+            let (session, schema) = (context.session, context.settings.state_schema.as_deref());
+            let running = async move {
+                let (outcome, content) = match state::change(session, &arguments, schema).await {
+                    Ok(()) => (ToolOutcome::Ok, "The state was updated.".to_owned()),
+                    Err(error) => (ToolOutcome::Error, format!("Error: {}", error.message())),
+                };
+                open.end(outcome, content.into(), Vec::new())
+            };
+            return stream::once(running).boxed();
         }
         CallAction::Tool(action) => {
             let (limit, session) = (context.settings.tool_timeout, context.session.clone());

@@ -51,7 +51,7 @@ impl ToolCatalog {
             add(spec_of_application(tool), ToolOwner::Application);
         }
         if settings.updates_state {
-            add(state::spec(), ToolOwner::State);
+            add(state::spec(settings.state_schema.as_deref()), ToolOwner::State);
         }
         for subagent in &settings.subagents {
             add(subagent::spec(subagent), ToolOwner::Subagent(subagent.clone()));

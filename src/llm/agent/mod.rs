@@ -13,7 +13,9 @@ mod client_claims;
 mod marks;
 mod model_chain;
 mod no_answer;
+mod partial_json;
 mod plan;
+mod prediction;
 mod response;
 mod review;
 mod settings;
@@ -31,9 +33,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-pub(crate) use self::system_prompt::SystemPrompt;
 pub use self::unknown_outcome::UnknownOutcome;
-use self::{calls::within_limit, response::ResponseFormat, settings::Settings, subagent::Subagent};
+use self::{calls::within_limit, response::ResponseFormat, settings::Settings, state::StateSchema, subagent::Subagent};
+pub(crate) use self::{prediction::StatePrediction, system_prompt::SystemPrompt};
 use super::{
     context::{ContextOptions, FittedModel, MediaRetryModel},
     model::Model,
@@ -82,6 +84,8 @@ impl LlmAgent {
             tools: Toolbox::new(),
             tool_choice: ToolChoice::Auto,
             updates_state: false,
+            state_schema: None,
+            predictions: Vec::new(),
             subagents: Vec::new(),
             response: None,
             max_steps: 8,
@@ -167,6 +171,20 @@ impl LlmAgent {
     /// Lets the model change the state that it shares with the application, by the tool `update_state`.
     pub fn updates_state(self, yes: bool) -> Self {
         self.set(|settings| settings.updates_state = yes)
+    }
+
+    /// Sets the JSON Schema that the state has to fit after a change of the model.
+    ///
+    /// # Errors
+    /// If the schema is invalid or too large.
+    pub(crate) fn state_schema(self, schema: JsonObject) -> Result<Self, SetupError> {
+        let schema = Arc::new(StateSchema::new(schema)?);
+        Ok(self.set(|settings| settings.state_schema = Some(schema)))
+    }
+
+    /// Makes members of the state of arguments while the model writes them.
+    pub(crate) fn predictions(self, predictions: Vec<StatePrediction>) -> Self {
+        self.set(|settings| settings.predictions = predictions)
     }
 
     /// Offers another agent as a tool: the model gives it a task, and gets the text of its last message. It cannot

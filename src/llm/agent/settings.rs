@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    response::ResponseFormat, subagent::Subagent, system_prompt::SystemPrompt, unknown_outcome::UnknownOutcome,
+    prediction::StatePrediction, response::ResponseFormat, state::StateSchema, subagent::Subagent,
+    system_prompt::SystemPrompt, unknown_outcome::UnknownOutcome,
 };
 use crate::{
     agent::RunContext,
@@ -28,6 +29,9 @@ pub(super) struct Settings {
     pub(super) tools: Toolbox,
     pub(super) tool_choice: ToolChoice,
     pub(super) updates_state: bool,
+    /// What the state has to fit after a change of the model.
+    pub(super) state_schema: Option<Arc<StateSchema>>,
+    pub(super) predictions: Vec<StatePrediction>,
     pub(super) subagents: Vec<Arc<Subagent>>,
     pub(super) response: Option<Arc<ResponseFormat>>,
     pub(super) max_steps: u32,

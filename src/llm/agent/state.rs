@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::{
+    llm::transport::SetupError,
     protocol::{
-        Event, JsonPatch,
+        Event, JsonObject, JsonPatch,
         event::{StateDelta, StateSnapshot},
         patch,
     },
-    tools::{CallArguments, ToolSpec},
+    tools::{CallArguments, ToolError, ToolSession, ToolSpec, Validator},
 };
 
 pub(super) const UPDATE_STATE: &str = "update_state";
@@ -16,7 +17,22 @@ pub(super) const UPDATE_STATE: &str = "update_state";
 /// Bounds the work of a call.
 const MAX_OPERATIONS: usize = 1000;
 
-pub(super) fn spec() -> ToolSpec {
+/// What the state has to fit after each change of the model.
+pub(super) struct StateSchema {
+    schema: Value,
+    validator: Validator,
+}
+
+impl StateSchema {
+    pub(super) fn new(schema: JsonObject) -> Result<Self, SetupError> {
+        let schema = Value::Object(schema);
+        let validator =
+            Validator::new(&schema).map_err(|problem| SetupError::Option { option: "state_schema", problem })?;
+        Ok(Self { schema, validator })
+    }
+}
+
+pub(super) fn spec(schema: Option<&StateSchema>) -> ToolSpec {
     const DESCRIPTION: &str = "Changes the state that is shared with the application. Give either `patch`, a JSON Patch \
                                (RFC 6902) against the current state, or `state`, which replaces it as a whole.";
     let operation = json!({
@@ -30,12 +46,35 @@ pub(super) fn spec() -> ToolSpec {
         "required": ["op", "path"]
     });
     let patch = json!({ "type": "array", "items": operation });
-    let parameters = json!({ "type": "object", "properties": { "patch": patch, "state": { "type": "object" } } });
+    let state = schema.map_or_else(|| json!({ "type": "object" }), |schema| schema.schema.clone());
+    let parameters = json!({ "type": "object", "properties": { "patch": patch, "state": state } });
     ToolSpec::new(UPDATE_STATE, DESCRIPTION, parameters)
 }
 
 pub(super) fn describe(state: &Value) -> String {
     format!("The state that is shared with the application, as JSON:\n{state}")
+}
+
+/// Changes the state of a run. Returns the problem, for the model, if the arguments or the new state are wrong; then the state is
+/// unchanged.
+pub(super) async fn change(
+    session: &ToolSession,
+    arguments: &str,
+    schema: Option<&StateSchema>,
+) -> Result<(), ToolError> {
+    loop {
+        let before = session.state();
+        let mut new = Value::clone(&before);
+        let event = update(&mut new, arguments).map_err(ToolError::new)?;
+        if let Some(schema) = schema {
+            let checked = schema.validator.check_value(&new).await;
+            checked.map_err(|problems| ToolError::new(format!("the state would not fit its schema:{problems}")))?;
+        }
+        // Another call can have changed it during the check.
+        if session.replace_state(&before, new, event)? {
+            return Ok(());
+        }
+    }
 }
 
 /// Returns the event of the change, or the problem of the arguments, for the model; then the state is unchanged.
@@ -73,6 +112,10 @@ fn apply_patch(state: &mut Value, operations: JsonPatch) -> Result<Event, String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::{
+        LlmAgent,
+        agent::tests::{Scripted, ask, call, done, play, results, text},
+    };
 
     #[test]
     fn a_patch_or_a_new_state_is_applied_and_becomes_an_event() {
@@ -85,6 +128,31 @@ mod tests {
         assert!(matches!(&event, Event::StateSnapshot(snapshot) if snapshot.snapshot == state));
         update(&mut state, r#"{"patch":"[{\"op\":\"add\",\"path\":\"/x\",\"value\":null}]"}"#).unwrap();
         assert_eq!(state, json!({ "m": 1, "x": null }));
+    }
+
+    #[test]
+    fn a_change_that_does_not_fit_the_schema_is_explained_and_changes_nothing() {
+        let schema =
+            json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": false });
+        let call = |id: &str, arguments: &str| done([call(0, id, UPDATE_STATE, arguments)]);
+        let model = Scripted::new([
+            call("a", r#"{"patch":[{"op":"add","path":"/n","value":"x"}]}"#),
+            call("b", r#"{"state":{"m":1}}"#),
+            call("c", r#"{"state":{"n":2}}"#),
+            done([text(0, "So.")]),
+        ]);
+        let Value::Object(object) = schema.clone() else { unreachable!() };
+        let agent = LlmAgent::new(model.clone()).updates_state(true).state_schema(object).unwrap();
+        let played = play(agent, ask("?"));
+        assert_eq!(played.state, json!({ "n": 2 }));
+        let requests = model.requests();
+        assert_eq!(requests[0].tools[0].parameters["properties"]["state"], schema);
+        let told: Vec<_> = requests.iter().flat_map(|request| results(request).pop()).collect();
+        let [(first, true), (second, true), (third, false)] = &told[..] else { panic!("{told:?}") };
+        assert!(first.contains("the state would not fit its schema:\n- /n: "), "{first}");
+        assert!(second.contains("m"), "{second}");
+        assert_eq!(third, "The state was updated.");
+        assert!(LlmAgent::new(model).state_schema(JsonObject::from_iter([("type".to_owned(), json!(1))])).is_err());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use super::{
     model_chain::ModelChain,
     no_answer::NoAnswer,
     plan::TurnPlan,
+    prediction::StatePredictor,
     review::{NextStep, Review},
     settings::Settings,
     state,
@@ -65,6 +66,7 @@ pub(super) fn turns(
         let plan = earlier_turns.plan(prior.decided, &messages, &catalog, &settings).await;
         let mut turns = RunTurns::new(&settings, &input, &cx, &catalog, instructions, messages, plan);
         turns.steps = earlier_turns.steps;
+        let mut predictor = StatePredictor::new(&settings.predictions, &session);
         let mut events = Vec::new();
         loop {
             let calls = std::mem::take(&mut turns.plan.calls);
@@ -72,6 +74,9 @@ pub(super) fn turns(
             let mut calls = RunningCalls::start(calls, &call_context);
             while let Some(outcome) = calls.next().await {
                 let is_result = matches!(outcome, CallOutcome::Result(..));
+                if let CallOutcome::Result(_, message) = &outcome {
+                    predictor.settle(message);
+                }
                 for event in turns.take_outcome(outcome) {
                     yield event;
                 }
@@ -100,6 +105,7 @@ pub(super) fn turns(
                 if let Some(usage) = answer.read(event?, &mut events).await {
                     cx.add_usage(usage);
                 }
+                predictor.follow(&mut events);
                 for event in events.drain(..) {
                     yield event;
                 }

@@ -22,6 +22,13 @@ pub(super) fn with_options(
     agent = options.parallel_tools.map(NonZero::get).into_iter().fold(agent, LlmAgent::parallel_tools);
     let tool_timeout = options.tool_timeout_secs.map(|secs| Duration::from_secs(secs.get()));
     agent = tool_timeout.into_iter().fold(agent, LlmAgent::tool_timeout);
+    if let Some(schema) = &options.state_schema {
+        agent = agent.state_schema(schema.clone()).map_err(setup_fault)?;
+    }
+    if let Some(wrong) = options.predict_state.iter().find(|prediction| prediction.is_incomplete()) {
+        return Err(InvalidOption::new("predict_state", format!("`key`, `tool` and `argument` are needed: {wrong:?}")));
+    }
+    agent = agent.predictions(options.predict_state.clone());
     if let Some(schema) = &options.response_schema {
         agent = agent.response_schema(schema.clone()).map_err(setup_fault)?;
     }

@@ -7,7 +7,10 @@ use serde::Deserialize;
 
 use crate::{
     agent::builtin::{RemoteOptions, ReplayOptions},
-    llm::{CloudCredentials, ContextPolicy, ModelOptions, OpenAiApi, SystemPrompt, ToolChoice, UnknownOutcome},
+    llm::{
+        CloudCredentials, ContextPolicy, ModelOptions, OpenAiApi, StatePrediction, SystemPrompt, ToolChoice,
+        UnknownOutcome,
+    },
     protocol::JsonObject,
     run::OnDisconnect,
 };
@@ -230,6 +233,10 @@ pub(crate) struct LlmOptions {
     /// The tools that the model can call: tools by name, `mcp:SERVER`, `mcp:SERVER/TOOL`, `mcp:SERVER/resources`,
     /// `mcp:SERVER/prompts`, `agent:NAME`, `current_time`, `ask_user`, `propose_plan`, `sandbox` and `update_state`.
     pub(crate) tools: Vec<String>,
+    /// The JSON Schema that the state has to fit after a change of the model (`update_state`).
+    pub(crate) state_schema: Option<JsonObject>,
+    /// The members of the state that arguments of calls become while the model writes them.
+    pub(crate) predict_state: Vec<StatePrediction>,
     /// The calls that the model may or has to make: `auto`, `none`, `required`, or the name of a tool. A call is forced
     /// only right after a user's message. Default: `auto`.
     pub(crate) tool_choice: Option<ToolChoice>,

@@ -1,0 +1,134 @@
+//! The value of JSON that is still being written.
+
+use serde_json::Value;
+
+use crate::surfaces::arguments::ends_with_high_surrogate;
+
+/// What may come next.
+#[derive(Clone, Copy, PartialEq)]
+enum Next {
+    /// The name of a member, or the end of the object.
+    Name,
+    /// A value, or the end of the array.
+    Value,
+    /// A comma, a colon, or the end.
+    Mark,
+}
+
+/// Returns the value that the beginning of a JSON text has so far: open strings, arrays and objects end where the text ends, and
+/// numbers, words and names that may go on are left out. `None` if there is nothing yet.
+pub(super) fn completed(beginning: &str) -> Option<Value> {
+    // The brackets that are open, as the ones that close them.
+    let mut open: Vec<char> = Vec::new();
+    // The end of the last whole text, and what closes it.
+    let mut whole = (0, String::new());
+    let (mut next, mut in_string, mut is_name) = (Next::Value, false, false);
+    let mut escaped = 0;
+    let closing = |open: &[char]| open.iter().rev().collect::<String>();
+    for (at, char) in beginning.char_indices() {
+        let end = at + char.len_utf8();
+        if in_string {
+            match (escaped, char) {
+                (0, '\\') => escaped = 1,
+                (0, '"') => in_string = false,
+                (1, 'u') => escaped = 5,
+                (0, _) => {}
+                (1, _) => escaped = 0,
+                (left, _) => escaped = if left == 2 { 0 } else { left - 1 },
+            }
+            if !in_string {
+                next = Next::Mark;
+            }
+            if !is_name && escaped == 0 && !ends_with_high_surrogate(&beginning[..end]) {
+                whole = (end, if in_string { format!("\"{}", closing(&open)) } else { closing(&open) });
+            }
+            continue;
+        }
+        match char {
+            '"' => {
+                (in_string, is_name) = (true, next == Next::Name);
+                if !is_name {
+                    whole = (end, format!("\"{}", closing(&open)));
+                }
+            }
+            '{' | '[' => {
+                open.push(if char == '{' { '}' } else { ']' });
+                next = if char == '{' { Next::Name } else { Next::Value };
+                whole = (end, closing(&open));
+            }
+            '}' | ']' => {
+                open.pop();
+                next = Next::Mark;
+                whole = (end, closing(&open));
+            }
+            ',' => {
+                // What stands before it is whole, also a number.
+                whole = (at, closing(&open));
+                next = if open.last() == Some(&'}') { Next::Name } else { Next::Value };
+            }
+            ':' => next = Next::Value,
+            _ => {}
+        }
+    }
+    let (end, closing) = whole;
+    serde_json::from_str(&format!("{}{closing}", &beginning[..end])).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_open_ends_where_the_text_ends() {
+        for (beginning, value) in [
+            ("", None),
+            ("  ", None),
+            ("tru", None),
+            ("12", None),
+            ("{", Some(json!({}))),
+            ("{\"na", Some(json!({}))),
+            ("{\"name\"", Some(json!({}))),
+            ("{\"name\":", Some(json!({}))),
+            ("{\"name\": \"", Some(json!({ "name": "" }))),
+            ("{\"name\": \"A\\u00e", Some(json!({ "name": "A" }))),
+            ("{\"name\": \"A\\ud83d", Some(json!({ "name": "A" }))),
+            ("{\"name\": \"A\\ud83d\\ude00", Some(json!({ "name": "A😀" }))),
+            ("{\"a\": 1", Some(json!({}))),
+            ("{\"a\": 1, \"b", Some(json!({ "a": 1 }))),
+            ("{\"a\": [1, 2", Some(json!({ "a": [1] }))),
+            ("{\"a\": [1, {\"b\": true}, ", Some(json!({ "a": [1, { "b": true }] }))),
+            ("[\"x\", \"y", Some(json!(["x", "y"]))),
+        ] {
+            assert_eq!(completed(beginning), value, "{beginning}");
+        }
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            "\\PC{0,8}".prop_map(Value::from),
+            Just(json!("\u{1F600}\"\\\n[{,:"))
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("\\PC{0,4}", inner, 0..4).prop_map(|map| json!(map)),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn each_beginning_of_an_object_has_a_value(members in prop::collection::btree_map("\\PC{0,6}", values(), 0..5), is_pretty: bool) {
+            let text = if is_pretty { serde_json::to_string_pretty(&members) } else { serde_json::to_string(&members) }.unwrap();
+            for end in (1..text.len()).filter(|end| text.is_char_boundary(*end)) {
+                prop_assert!(completed(&text[..end]).is_some_and(|value| value.is_object()), "{}", &text[..end]);
+            }
+            prop_assert_eq!(completed(&text), Some(json!(members)));
+        }
+    }
+}
