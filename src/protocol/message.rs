@@ -164,6 +164,12 @@ impl Message {
         of_any_role!(self, m => m.subagent_run_id.as_ref())
     }
 
+    /// Makes it a message of the parent agent.
+    pub(crate) fn without_subagent(mut self) -> Self {
+        of_any_role!(&mut self, m => m.subagent_run_id = None);
+        self
+    }
+
     /// Returns the metadata.
     pub fn metadata(&self) -> Option<&Metadata> {
         of_any_role!(self, m => m.metadata.as_ref())

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{
     catalog::{ToolCatalog, ToolOwner},
     client_claims::made_by_runs,
+    suspended::SuspendedTask,
 };
 use crate::{
     agent::RunContext,
@@ -36,6 +37,8 @@ pub(super) type CallDecision = Result<CallReplies, String>;
 #[derive(Debug, Default)]
 pub(super) struct PriorApprovals {
     pub(super) decided: Vec<(ToolCall, CallDecision)>,
+    /// Tasks of subagents that go on.
+    pub(super) tasks: Vec<(ToolCall, SuspendedTask)>,
     /// Calls that need approval and have no reply.
     pub(super) open: Vec<Interrupt>,
 }
@@ -51,12 +54,21 @@ pub(super) async fn prior_approvals(
     let contradictory = contradictory_replies(entries);
     let (mut decided_ids, mut undecided) = (HashSet::new(), Vec::new());
     let mut used = HashSet::new();
+    let mut tasks = SuspendedTask::of_entries(entries);
     for (call, result) in history::calls(made_by_runs(messages, cx)) {
+        if result.is_none()
+            && let Some(task) = tasks.remove(&call.id)
+        {
+            used.extend(task.entries.clone());
+            decided_ids.insert(&call.id);
+            prior.tasks.push((call.clone(), task));
+            continue;
+        }
         let Some((decision, its_entries)) = decision_on(call, result, entries, &contradictory) else {
             undecided.push((call, result));
             continue;
         };
-        used.extend(its_entries.into_iter().map(|entry| &entry.interrupt_id));
+        used.extend(its_entries.into_iter().map(|entry| entry.interrupt_id.clone()));
         if decided_ids.insert(&call.id) {
             prior.decided.push((call.clone(), decision));
         } else {

@@ -215,6 +215,10 @@ fn run_task<'r>(task: SubagentTask, context: &CallContext<'r>, open: OpenCall) -
     let outcomes = task.run(input, cx).filter_map(move |item| {
         ready(match item {
             TaskItem::Event(event) => Some(CallOutcome::Event(event)),
+            TaskItem::Questions(questions) => {
+                open.take().into_iter().for_each(|mut open| open.meter.end(ToolOutcome::Question));
+                Some(CallOutcome::Questions(questions))
+            }
             TaskItem::Result { content, failed } => {
                 open.take().map(|open| open.end(ToolOutcome::of_result(failed), content, Vec::new()))
             }

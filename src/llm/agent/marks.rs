@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    approval::CallDecision,
+    approval::PriorApprovals,
+    calls::CallContext,
     catalog::ToolCatalog,
     plan::{PendingCall, TurnPlan},
     review::NextStep,
-    settings::Settings,
 };
 use crate::{
     agent::RunContext,
     llm::history,
     protocol::{
-        Event, Message, TokenUsage, ToolCall, ToolCallId,
+        Event, Message, TokenUsage, ToolCallId,
         event::{RunFinished, RunOutcome},
     },
     tools::Repeat,
@@ -78,12 +78,13 @@ impl EarlierTurns {
     /// Returns the plan for the first turn: the calls that people decided about, and what is open of the last answer.
     pub(super) async fn plan(
         &self,
-        decided: Vec<(ToolCall, CallDecision)>,
+        prior: PriorApprovals,
         messages: &[Message],
         catalog: &ToolCatalog,
-        settings: &Settings,
+        CallContext { settings, cx, .. }: &CallContext<'_>,
     ) -> TurnPlan {
-        let mut plan = TurnPlan::of_decisions(decided, catalog).await;
+        let mut plan = TurnPlan::of_decisions(prior.decided, catalog).await;
+        plan.resume_tasks(prior.tasks, messages, catalog, cx);
         if self.steps > 0 {
             plan.add_turn(&history::open_calls(messages), catalog, settings.max_calls_per_turn).await;
         }

@@ -22,6 +22,7 @@ mod settings;
 mod state;
 mod subagent;
 mod surfaces;
+mod suspended;
 mod system_prompt;
 mod task_ids;
 mod tool_meter;
@@ -187,8 +188,8 @@ impl LlmAgent {
         self.set(|settings| settings.predictions = predictions)
     }
 
-    /// Offers another agent as a tool: the model gives it a task, and gets the text of its last message. It cannot
-    /// ask a person: a call that needs an approval fails the task.
+    /// Offers another agent as a tool: the model gives it a task, and gets the text of its last message. If it asks a person, the
+    /// run ends with its questions, and the next run goes on inside the task.
     pub fn subagent(self, name: impl Into<String>, description: impl Into<String>, agent: Arc<dyn Agent>) -> Self {
         let subagent = Subagent { name: name.into(), description: description.into(), agent };
         self.set(|settings| settings.subagents.push(Arc::new(subagent)))

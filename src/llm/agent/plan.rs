@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 use super::{
     approval::{self, CallDecision},
     catalog::{ToolCatalog, ToolOwner},
+    client_claims::made_by_runs,
     subagent::SubagentTask,
+    suspended::SuspendedTask,
     unknown_outcome::{self, UnknownOutcome},
 };
 use crate::{
+    agent::RunContext,
     base::repairs::{Partner, Repair, repaired},
-    llm::call_content::bounded,
-    protocol::{Interrupt, JsonObject, MessageId, ToolCall, ToolCallId},
+    llm::{call_content::bounded, history},
+    protocol::{Interrupt, JsonObject, Message, MessageId, ToolCall, ToolCallId},
     tools::{Approval, CallReplies, OfferedTool, Repeat},
 };
 
@@ -162,6 +165,29 @@ impl TurnPlan {
         plan
     }
 
+    /// Adds the tasks of subagents that go on.
+    pub(super) fn resume_tasks(
+        &mut self,
+        tasks: Vec<(ToolCall, SuspendedTask)>,
+        messages: &[Message],
+        catalog: &ToolCatalog,
+        cx: &RunContext,
+    ) {
+        for (call, task) in tasks {
+            let parent = history::calls_of(messages).find(|(of, _)| of.id == call.id).map(|(_, parent)| parent);
+            let action = match (catalog.owner(&call.function.name), parent) {
+                (Some(ToolOwner::Subagent(subagent)), Some(parent)) => {
+                    let earlier = task.messages(made_by_runs(messages, cx));
+                    let resumed = SubagentTask::resume(subagent, &call, parent, (task, earlier));
+                    resumed.map_or_else(CallAction::failed, CallAction::Task)
+                }
+                _ => gone(&call),
+            };
+            // A person has agreed to one call in it, not to two.
+            self.push(&call, catalog, action).repeat = Repeat::Never;
+        }
+    }
+
     fn push(&mut self, call: &ToolCall, catalog: &ToolCatalog, action: CallAction) -> &mut PendingCall {
         let tool = catalog.metric_name(&call.function.name);
         let (call, name) = (call.id.clone(), call.function.name.clone());
@@ -195,13 +221,17 @@ impl TurnPlan {
 
 async fn approved_action(call: &ToolCall, replies: CallReplies, catalog: &ToolCatalog) -> CallAction {
     let Some(ToolOwner::Server(tool)) = catalog.owner(&call.function.name) else {
-        return CallAction::failed(format!("Error: there is no tool {:?} any more", short(&call.function.name)));
+        return gone(call);
     };
     let action = match replies.edited.clone() {
         Some(edited) => edited_action(tool, edited, replies).await,
         None => tool_action(tool, &call.function.arguments, replies).await,
     };
     action.map_or_else(CallAction::failed, CallAction::Tool)
+}
+
+fn gone(call: &ToolCall) -> CallAction {
+    CallAction::failed(format!("Error: there is no tool {:?} any more", short(&call.function.name)))
 }
 
 /// What a person wrote is not repaired.

@@ -1,7 +1,6 @@
 //! Another agent as a tool: it gets a task, and the text of its last message is the result.
 //!
-//! It has a conversation of its own, and shares the state. It cannot ask a person, because answers go to the run and
-//! not to the task: a subagent that raises an interrupt fails its task.
+//! It has a conversation of its own, and shares the state. Its questions to a person are those of the run (`suspended.rs`).
 
 use std::sync::Arc;
 
@@ -9,19 +8,21 @@ use async_stream::stream;
 use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
-use super::{task_ids::TaskIds, truncation::reason_of_result};
+use super::{
+    suspended::{SuspendedTask, raised},
+    task_ids::TaskIds,
+    truncation::reason_of_result,
+};
 use crate::{
     agent::{Agent, AgentError, RunContext},
     base::RunErrorCode,
     observe::telemetry::{AgentEnd, begin_agent, end_agent},
     protocol::{
-        Event, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCallId,
-        event::{RunOutcome, SubagentError, SubagentFinished, SubagentStarted, ToolCallResult},
+        Event, Interrupt, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCall, ToolCallId,
+        event::{RunOutcome, SubagentError, SubagentFinished, SubagentOutcome, SubagentStarted},
     },
     tools::{CallArguments, ToolSpec},
 };
-
-const CANNOT_ASK: &str = "a subagent cannot ask a person, and this needs an approval or an answer";
 
 pub(super) struct Subagent {
     pub(super) name: String,
@@ -34,10 +35,13 @@ pub(super) struct SubagentTask {
     pub(super) text: String,
     call: ToolCallId,
     parent: MessageId,
+    /// What the task is after the questions that it asked, and its messages until then.
+    suspended: Option<(SuspendedTask, Vec<Message>)>,
 }
 
 pub(super) enum TaskItem {
     Event(Event),
+    Questions(Vec<Interrupt>),
     Result { content: MessageContent, failed: bool },
 }
 
@@ -61,11 +65,26 @@ impl SubagentTask {
     ) -> Result<Self, String> {
         let arguments = CallArguments::read(arguments).map_err(|problem| format!("Error: {problem}"))?;
         match arguments.object.get("task") {
-            Some(Value::String(text)) => {
-                Ok(Self { subagent: subagent.clone(), text: text.clone(), call: call.clone(), parent: parent.clone() })
-            }
+            Some(Value::String(text)) => Ok(Self {
+                subagent: subagent.clone(),
+                text: text.clone(),
+                call: call.clone(),
+                parent: parent.clone(),
+                suspended: None,
+            }),
             _ => Err("Error: `task` has to be a string".to_owned()),
         }
+    }
+
+    /// A task goes on with the replies to its questions.
+    pub(super) fn resume(
+        subagent: &Arc<Subagent>,
+        call: &ToolCall,
+        parent: &MessageId,
+        suspended: (SuspendedTask, Vec<Message>),
+    ) -> Result<Self, String> {
+        let task = Self::parse(subagent, &call.function.arguments, &call.id, parent)?;
+        Ok(Self { suspended: Some(suspended), ..task })
     }
 
     pub(super) fn is_repeatable(&self) -> bool {
@@ -76,15 +95,20 @@ impl SubagentTask {
     pub(super) fn run(self, input: RunAgentInput, cx: RunContext) -> impl Stream<Item = TaskItem> + Send {
         let scope = begin_agent(cx.trace(), &self.subagent.name, cx.thread_id().as_str(), cx.run_id().as_str());
         let cx = cx.within(scope.clone()).for_task();
-        let id = SubagentRunId::random();
+        let (suspended, earlier) = self.suspended.unzip();
+        let id = suspended.as_ref().map_or_else(SubagentRunId::random, |task| task.id.clone());
         let mut started = SubagentStarted::new(id.clone(), self.subagent.name.clone());
         started.description = Some(self.subagent.description.clone());
-        started.parent_tool_call_id = Some(self.call);
+        started.parent_tool_call_id = Some(self.call.clone());
         started.parent_message_id = Some(self.parent);
-        let input = RunAgentInput { messages: vec![Message::user(MessageId::random(), self.text)].into(), ..input };
+        let mut ids = TaskIds::new(cx.clone());
+        let mut messages = vec![Message::user(MessageId::random(), self.text)];
+        messages.extend(earlier.unwrap_or_default());
+        ids.keep(&messages);
+        let resume = suspended.map(|task| task.replies).unwrap_or_default();
+        let input = RunAgentInput { messages: messages.into(), resume, ..input };
         stream! {
             yield TaskItem::Event(started.into());
-            let mut ids = TaskIds::new(cx.clone());
             let mut events = self.subagent.agent.run(input, cx);
             let mut last_message = String::new();
             let mut end = Ok(None);
@@ -94,12 +118,13 @@ impl SubagentTask {
                         end = match finished.outcome {
                             None | Some(RunOutcome::Success { .. }) => Ok(finished.result),
                             Some(RunOutcome::Interrupt { interrupts }) => {
-                                // The calls that it asks about get no answer in any later run.
-                                for call in interrupts.into_iter().filter_map(|interrupt| interrupt.tool_call_id) {
-                                    let refused = ToolCallResult::new(MessageId::random(), call, CANNOT_ASK);
-                                    yield TaskItem::Event(attributed(refused.into(), &id, &mut ids));
-                                }
-                                Err(AgentError::new("subagent_interrupted", CANNOT_ASK))
+                                drop(events);
+                                let raised = |interrupt| raised(interrupt, &id, &self.call, &ids);
+                                let questions: Vec<_> = interrupts.into_iter().map(raised).collect();
+                                end_agent(&scope, &AgentEnd { outcome: "interrupted", code: None, input_tokens: None, output_tokens: None });
+                                yield TaskItem::Event(suspension(id, &questions));
+                                yield TaskItem::Questions(questions);
+                                return;
                             }
                             Some(RunOutcome::Cancelled) => Err(AgentError::new("subagent_cancelled", "it was cancelled")),
                         };
@@ -153,6 +178,14 @@ fn success(id: SubagentRunId, result: Option<Value>, last_message: String) -> [T
     let mut finished = SubagentFinished::new(id);
     finished.result = Some(result.unwrap_or_else(|| text.clone().into()));
     [TaskItem::Event(finished.into()), TaskItem::Result { content: text.into(), failed: false }]
+}
+
+/// Returns the last event of a subagent that waits for a person.
+fn suspension(id: SubagentRunId, questions: &[Interrupt]) -> Event {
+    let interrupt_ids = questions.iter().map(|interrupt| interrupt.id.clone()).collect();
+    let mut finished = SubagentFinished::new(id);
+    finished.outcome = Some(SubagentOutcome::Suspended { interrupt_ids });
+    finished.into()
 }
 
 /// Returns the last event of a subagent that has failed, and the result of the call.

@@ -6,7 +6,7 @@ use std::{collections::HashMap, ops::Deref};
 
 use crate::{
     agent::RunContext,
-    protocol::{Event, MessageId, ToolCallId},
+    protocol::{Event, Message, MessageId, ToolCallId},
 };
 
 pub(super) struct TaskIds {
@@ -18,6 +18,20 @@ impl TaskIds {
     /// `cx` is that of the task.
     pub(super) fn new(cx: RunContext) -> Self {
         Self { cx, new: HashMap::new() }
+    }
+
+    /// Keeps the ids of messages and calls that the task has from earlier runs.
+    pub(super) fn keep(&mut self, messages: &[Message]) {
+        for message in messages {
+            let calls = message.tool_calls().iter().map(|call| &*call.id);
+            let ids = calls.chain([&**message.id()]).map(str::to_owned);
+            self.new.extend(ids.map(|id| (id.clone(), id)));
+        }
+    }
+
+    /// Returns the new id of a message or a call; `None` if it has kept its own.
+    pub(super) fn known(&self, id: &str) -> Option<&str> {
+        self.new.get(id).map(String::as_str)
     }
 
     /// Replaces the ids in an event of the task.

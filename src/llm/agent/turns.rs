@@ -63,7 +63,7 @@ pub(super) fn turns(
         let session = ToolSession::new(cx.clone(), input.state_or_empty());
         let call_context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
         let mut earlier = earlier_answers(&settings, &messages, &cx);
-        let plan = earlier_turns.plan(prior.decided, &messages, &catalog, &settings).await;
+        let plan = earlier_turns.plan(prior, &messages, &catalog, &call_context).await;
         let mut turns = RunTurns::new(&settings, &input, &cx, &catalog, instructions, messages, plan);
         turns.steps = earlier_turns.steps;
         let mut predictor = StatePredictor::new(&settings.predictions, &session);
