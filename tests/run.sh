@@ -97,7 +97,7 @@ has_rust_and_node() {
     { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || rustup component add rustfmt clippy
 }
 
-# Without Postgres, nginx or Caddy, their tests pass without testing anything, unless CI=true.
+# Without Postgres, PgBouncer, nginx or Caddy, their tests pass without testing anything, unless CI=true.
 debian_packages() {
     local packages=()
     command -v cc >/dev/null || packages+=(gcc libc6-dev)
@@ -105,11 +105,13 @@ debian_packages() {
     command -v kill >/dev/null && [ -x /bin/kill ] || packages+=(procps)
     # Debian keeps the programs out of PATH. The tests start their own servers, not the one of the package.
     ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || packages+=(postgresql)
+    [ -x /usr/sbin/pgbouncer ] || packages+=(pgbouncer)
     command -v bwrap >/dev/null || packages+=(bubblewrap)
     # promtool, which checks the metrics and the files in deploy/.
     command -v promtool >/dev/null || packages+=(prometheus)
     # For deploy/. Like Postgres, the proxies are started by the tests.
     command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || packages+=(nginx)
+    [ -e /usr/lib/nginx/modules/ngx_http_js_module.so ] || packages+=(libnginx-mod-http-js)
     command -v caddy >/dev/null || packages+=(caddy)
     command -v systemd-analyze >/dev/null || packages+=(systemd)
     if [ -n "$all" ]; then

@@ -152,7 +152,7 @@ impl ThreadRuns {
             return Err(StartError::RunIsRunning);
         }
         let permit = self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
-        let follower = Follower::from_stored_run(&self.store, key.clone(), run, 0, permit);
+        let follower = Follower::from_stored_run(&self.followed_logs, key.clone(), run, 0, permit);
         Ok(StartedRun::Detached { follower, snapshots: Vec::new() })
     }
 

@@ -14,7 +14,6 @@ use super::{
     drive::{clock::RunLimits, guard::RunClosing, progress::Drive as _},
     limits::{memory::RequestSize, run_permit::RunPermit},
     log::{LiveLog, live::to_line, log_replay::LogReplay, mark::LogMark},
-    measured_store::MeasuredStore,
     persist::{detached, stored_request::StoredRequest, transcribed_run::TranscribedRun},
     request::RunRequest,
     runs::Runs,
@@ -28,7 +27,7 @@ use crate::{
         event::{Custom, MessagesSnapshot, RunStarted, StateSnapshot, ToolCallResult},
         own_names::RUN_CONTINUED,
     },
-    store::{EventBatch, Lease, LostRun, RunRecord, RunStatus, StoreError, ThreadKey, Topic, now},
+    store::{EventBatch, Lease, LostRun, RunRecord, RunStatus, StoreError, ThreadKey, now},
 };
 
 /// The time before a run goes on whose server was lost, for the first time, the second and so on: a run that kills its
@@ -200,35 +199,13 @@ impl Runs {
         span.in_scope(
             || tracing::warn!(cause, attempt = replay.attempt, holder = %threads.holder, "the run goes on here"),
         );
-        let store = threads.store.clone();
         let driven = async move {
-            tokio::select! {
-                () = wake_followers(&store, &log) => {}
-                () = async {
-                    // A stop of the run ends the wait: at shutdown the run is handed over.
-                    let _ = timeout(backoff, control.stopped()).await;
-                    detached::drive(transcribed, log.clone()).await;
-                } => {}
-            }
-            raise(&store, &log);
+            // A stop of the run ends the wait: at shutdown the run is handed over.
+            let _ = timeout(backoff, control.stopped()).await;
+            detached::drive(transcribed, log).await;
         };
         tokio::spawn(tracing::Instrument::instrument(driven, span));
         Ok(())
-    }
-}
-
-/// Wakes those who followed the run in the store while another server had it. Signals come from other servers only.
-async fn wake_followers(store: &MeasuredStore, log: &LiveLog) {
-    loop {
-        let changed = log.changed();
-        raise(store, log);
-        changed.await;
-    }
-}
-
-fn raise(store: &MeasuredStore, log: &LiveLog) {
-    if let Some(shared) = store.shared() {
-        shared.signals().raise(Topic::Run(log.lease.run));
     }
 }
 

@@ -165,7 +165,7 @@ impl Admission {
             let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots).naming_files(has_sent_data);
             return StartedRun::Stored(Box::new(StoredRun::new(transcribed)));
         };
-        let follower = Follower::from_live_log(&threads.store, key, run_id, log.clone(), None);
+        let follower = Follower::from_live_log(&threads.followed_logs, key, run_id, log.clone(), None);
         let span = run.span().clone();
         let snapshots_of_log = first.into_iter().collect();
         let transcribed =

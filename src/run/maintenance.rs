@@ -32,7 +32,7 @@ const MAX_CONCURRENT_RECOVERIES: usize = 4;
 const ALL_HOLDERS: &str = "";
 
 impl Runs {
-    /// Starts the background tasks and the writer of logs, unless they are running or the server stores nothing. They end
+    /// Starts the background tasks, the writer and the reader of logs, unless they are running or the server stores nothing. They end
     /// when the stored threads are dropped.
     ///
     /// # Panics
@@ -43,7 +43,9 @@ impl Runs {
             let maintenance = tokio::spawn(maintain(Arc::downgrade(self), Arc::downgrade(threads)));
             let (writer, store) = (threads.log_writer.clone(), threads.store.clone());
             let writer = tokio::spawn(async move { writer.run(store).await });
-            [maintenance.abort_handle(), writer.abort_handle()]
+            let logs = threads.followed_logs.clone();
+            let reader = tokio::spawn(async move { logs.read_regularly().await });
+            [maintenance.abort_handle(), writer.abort_handle(), reader.abort_handle()]
         });
     }
 

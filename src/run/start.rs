@@ -131,7 +131,8 @@ impl ThreadRuns {
         let log = active.log.clone().ok_or(StartError::RunIsRunning)?;
         let permit = self.followers.try_take(&key.owner, 1).map_err(|_| StartError::TooManyFollowers)?;
         tracing::info!(thread = key.id.as_str(), run = active.run_id.as_str(), "following the running run of this id");
-        let follower = Follower::from_live_log(&self.store, key.clone(), active.run_id.clone(), log, Some(permit));
+        let follower =
+            Follower::from_live_log(&self.followed_logs, key.clone(), active.run_id.clone(), log, Some(permit));
         Ok(Some(StartedRun::Detached { follower, snapshots: Vec::new() }))
     }
 

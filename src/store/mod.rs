@@ -36,7 +36,7 @@ mod thread_content;
 mod words;
 mod write;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 
@@ -156,6 +156,23 @@ pub trait Store: Send + Sync + 'static {
     /// `max_bytes` bytes of them. Returns `None` if there is no such run.
     async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>>;
 
+    /// Reads the next events of several runs' logs, as [`events`](Self::events) does. `after` has the number of the event before
+    /// the page of each run. Runs that do not exist are left out. The `count` of a running run may only say whether there can be
+    /// more events than those of its page.
+    ///
+    /// The default reads one after the other.
+    async fn events_of_runs(
+        &self,
+        after: &BTreeMap<i64, u64>,
+        max_bytes: usize,
+    ) -> StoreResult<BTreeMap<i64, EventPage>> {
+        let mut pages = BTreeMap::new();
+        for (run, after) in after {
+            pages.extend(self.events("", *run, *after, max_bytes).await?.map(|page| (*run, page)));
+        }
+        Ok(pages)
+    }
+
     /// Reads what a detached run was given. Returns `None` if there is no such run, if it began without a `request`, or if
     /// its log was removed.
     async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>>;
@@ -256,6 +273,10 @@ impl IntoStore for Arc<dyn Store> {
 pub trait SharedStore: Send + Sync {
     /// Extends all leases of a holder that have not been taken over, and lists their runs.
     async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<LostRun>>;
+
+    /// Notes that this process follows the running runs of these threads in the store. For at least 40 seconds it then gets
+    /// [`Topic::Run`] for each append to their logs that a read after this call does not find.
+    async fn follow(&self, threads: &[i64]) -> StoreResult<()>;
 
     /// Ends a lease while its run stays running, so that the run is lost at once. Other processes get
     /// [`Topic::Leases`]. Has no effect if the lease was lost.

@@ -20,7 +20,7 @@ use tokio::sync::{broadcast, watch};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Topic {
-    /// The run with this number has new events in its log, or has ended.
+    /// The run with this number has new events in its log, if its thread is [followed](super::SharedStore::follow), or has ended.
     Run(i64),
     /// The run of the thread with this number has ended.
     Thread(i64),
@@ -59,7 +59,10 @@ impl Signals {
     /// Starts to watch a topic. Signals that are raised from now on are received.
     pub fn watch(&self, topic: Topic) -> TopicWatch {
         let mut topics = self.topics.lock();
-        topics.retain(|_, changes| changes.receiver_count() > 0);
+        // Before the map would grow, so that a thousand watches do not each look at all others.
+        if topics.len() == topics.capacity() {
+            topics.retain(|_, changes| changes.receiver_count() > 0);
+        }
         let changes = topics.entry(topic).or_insert_with(|| watch::Sender::new(())).subscribe();
         TopicWatch { changes, _signals: self.clone() }
     }
@@ -128,7 +131,7 @@ mod tests {
         signals.raise_all();
         assert_eq!(other.changed().now_or_never(), Some(()));
         drop(other);
-        drop(signals.watch(Topic::Cancels));
-        assert_eq!(signals.topics.lock().len(), 1);
+        (0..1000).for_each(|run| drop(signals.watch(Topic::Run(run))));
+        assert!(signals.topics.lock().len() < 20);
     }
 }

@@ -139,7 +139,7 @@ impl Threads {
         let permit = self.runs.followers.try_take(&key.owner, 1).map_err(|_| ThreadError::TooManyFollowers)?;
         let here = self.runs.queue.active(key).filter(|active| active.lease.run == run.number);
         let live = here.and_then(|active| active.log.clone());
-        Ok(Follower::from_stored_run(&self.runs.store, key.clone(), run, after, permit).with_live(live))
+        Ok(Follower::from_stored_run(&self.runs.followed_logs, key.clone(), run, after, permit).with_live(live))
     }
 
     /// Waits for the end of a run whose client has left or is just leaving. A page that is reloaded leaves its run.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use agui_server::store::{MemoryStore, PostgresStore, SqliteStore};
 use contract::steps;
 
-use crate::support::postgres::Postgres;
+use crate::support::{pgbouncer::PgBouncer, postgres::Postgres};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_store_keeps_the_contract() {
@@ -38,6 +38,18 @@ async fn the_sqlite_store_keeps_the_contract() {
 async fn the_postgres_store_keeps_the_contract() {
     let Some(server) = Postgres::shared() else { return };
     let open = async || PostgresStore::open(&server.database("contract").await).await.unwrap();
+    contract::check(&open).await;
+    file_promises::check(&open).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_postgres_store_keeps_the_contract_through_pgbouncer() {
+    let Some(server) = Postgres::shared() else { return };
+    let Some(bouncer) = PgBouncer::start(server, 5) else { return };
+    let open = async || {
+        let url = server.database("pooled").await;
+        PostgresStore::open_pooled(&bouncer.url(&url), &url).await.unwrap()
+    };
     contract::check(&open).await;
     file_promises::check(&open).await;
 }

@@ -76,9 +76,12 @@ async fn changes_are_signalled_to_other_processes() {
             .map(|topic| signals.watch(topic));
     let soon = Duration::from_secs(20);
     a.append(&[batch(&lease, 1, 1)]).await.unwrap();
-    timeout(soon, run.changed()).await.expect("events are signalled");
     shared(&a).request_cancel(lease.thread, &"r".into()).await.unwrap();
     timeout(soon, cancels.changed()).await.expect("cancels are signalled");
+    assert!(timeout(Duration::ZERO, run.changed()).await.is_err(), "nobody follows the run");
+    shared(&b).follow(&[lease.thread]).await.unwrap();
+    a.append(&[batch(&lease, 2, 1)]).await.unwrap();
+    timeout(soon, run.changed()).await.expect("events of a followed run are signalled");
     finish(&a, &lease, NOW).await;
     timeout(soon, thread.changed()).await.expect("ends are signalled");
     timeout(soon, run.changed()).await.expect("ends are signalled to followers");
@@ -87,6 +90,32 @@ async fn changes_are_signalled_to_other_processes() {
     thread = signals.watch(Topic::Thread(lease.thread));
     delete(&a, "t").await;
     timeout(soon, thread.changed()).await.expect("deletes are signalled");
+}
+
+/// An append that a follower's first read does not find must be signalled, also one that began before it followed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_append_falls_between_the_first_read_and_the_first_signal_of_a_follower() {
+    const EVENTS: u64 = 30;
+    let Some((a, b)) = two().await else { return };
+    let signals = live_signals(&b).await;
+    for round in 0..20 {
+        let lease = lease(&a, &format!("t{round}"), "r").await;
+        let mut signal = signals.watch(Topic::Run(lease.run));
+        let appends = async {
+            for number in 1..=EVENTS {
+                a.append(&[batch(&lease, number, 1)]).await.unwrap();
+            }
+        };
+        let read = async {
+            busy_wait(Duration::from_micros(300 * round)).await;
+            shared(&b).follow(&[lease.thread]).await.unwrap();
+            log(&b, lease.run).await.len()
+        };
+        let ((), read) = tokio::join!(appends, read);
+        if read < EVENTS as usize {
+            timeout(Duration::from_secs(20), signal.changed()).await.expect("the rest is signalled");
+        }
+    }
 }
 
 #[tokio::test]

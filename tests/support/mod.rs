@@ -4,6 +4,7 @@
 pub mod checker;
 pub mod conversation;
 pub mod named_events;
+pub mod pgbouncer;
 pub mod poll;
 pub mod postgres;
 pub mod provider;

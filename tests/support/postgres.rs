@@ -114,6 +114,10 @@ impl Postgres {
         self.port
     }
 
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Returns the URL of the database that initdb creates.
     pub(crate) fn url(&self) -> String {
         self.url_of("postgres")
@@ -137,7 +141,7 @@ impl Postgres {
     }
 
     /// Returns a command that runs as a user that Postgres accepts.
-    fn command(&self, program: &Path) -> Command {
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let Some((user, group)) = other_user(&self.folder) else {
             let mut command = Command::new(program);
             command.current_dir(&self.folder);

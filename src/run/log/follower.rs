@@ -1,25 +1,22 @@
 //! Follows the log of a run from any event to its end, in whichever process the run is.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep};
 
-use super::live::{LiveLog, LogChunk, LogEnd, NextChunk};
+use super::{
+    followed::{FollowedLog, FollowedLogs, POLL, STORE_TIMEOUT},
+    live::{LiveLog, LogChunk, LogEnd, NextChunk},
+};
 use crate::{
     base::permits::Permit,
     observe::metrics::GaugeCount,
     protocol::RunId,
-    run::measured_store::MeasuredStore,
-    store::{RunRecord, RunStatus, SharedStore, StoreError, ThreadKey, Topic},
+    store::{RunRecord, RunStatus, StoreError, ThreadKey},
 };
 
 /// The size of the events that are read at once. A follower has them in memory until its client has taken them.
 const PAGE_BYTES: usize = 64 * 1024;
-/// The first and the longest interval of polling for events of another process, while no signals arrive.
-const POLL_BACKOFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(400)];
-/// The interval while signals arrive. Signals can be lost.
-const SLOW_POLL: Duration = Duration::from_secs(2);
-const STORE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An error of following a log.
 #[derive(Debug, thiserror::Error)]
@@ -38,13 +35,16 @@ pub(crate) enum FollowError {
 
 /// Follows a run's log.
 pub(crate) struct Follower {
-    store: MeasuredStore,
+    logs: Arc<FollowedLogs>,
     pub(crate) key: ThreadKey,
     pub(crate) run_id: RunId,
     /// The numbers of the thread and of the run.
     pub(crate) numbers: (i64, i64),
     after: u64,
+    /// The log, if this process runs the run.
     live: Option<Arc<LiveLog>>,
+    /// The log, if another process runs it and this follower has read what is older.
+    followed: Option<Arc<FollowedLog>>,
     is_delivered: bool,
     /// Each follower has a page of its log in memory.
     _permit: Option<Permit>,
@@ -54,38 +54,45 @@ pub(crate) struct Follower {
 impl Follower {
     /// `permit` is `None` for the response that starts the run: the number of detached runs has a limit of its own.
     pub(crate) fn from_live_log(
-        store: &MeasuredStore,
+        logs: &Arc<FollowedLogs>,
         key: ThreadKey,
         run_id: RunId,
         live: Arc<LiveLog>,
         permit: Option<Permit>,
     ) -> Self {
         let numbers = (live.lease.thread, live.lease.run);
-        Self { live: Some(live), ..Self::new(store, key, run_id, numbers, permit) }
+        Self { live: Some(live), ..Self::new(logs, key, run_id, numbers, permit) }
     }
 
     pub(crate) fn from_stored_run(
-        store: &MeasuredStore,
+        logs: &Arc<FollowedLogs>,
         key: ThreadKey,
         run: &RunRecord,
         after: u64,
         permit: Permit,
     ) -> Self {
-        let follower = Self::new(store, key, run.id.clone(), (run.thread, run.number), Some(permit));
+        let follower = Self::new(logs, key, run.id.clone(), (run.thread, run.number), Some(permit));
         Self { after, is_delivered: run.delivered, ..follower }
     }
 
-    fn new(store: &MeasuredStore, key: ThreadKey, run_id: RunId, numbers: (i64, i64), permit: Option<Permit>) -> Self {
+    fn new(
+        logs: &Arc<FollowedLogs>,
+        key: ThreadKey,
+        run_id: RunId,
+        numbers: (i64, i64),
+        permit: Option<Permit>,
+    ) -> Self {
         Self {
-            store: store.clone(),
+            logs: logs.clone(),
             key,
             run_id,
             numbers,
             after: 0,
             live: None,
+            followed: None,
             is_delivered: false,
             _permit: permit,
-            _count: GaugeCount::new(&store.metrics().runs.followers),
+            _count: GaugeCount::new(&logs.store.metrics().runs.followers),
         }
     }
 
@@ -106,64 +113,57 @@ impl Follower {
     /// Waits for the next events. Returns `None` after the last one. Cancel-safe.
     ///
     /// # Errors
-    /// [`FollowError::Gone`] if the log was removed, [`FollowError::Store`] if the store fails, or is unavailable for 30 s.
+    /// [`FollowError::Gone`] if the log was removed, [`FollowError::Store`] if the store fails, or is unavailable for a minute.
     pub(crate) async fn next(&mut self) -> Result<Option<LogChunk>, FollowError> {
-        let chunk = match self.live.clone() {
-            Some(live) => self.next_live(&live).await?,
-            None => self.next_stored().await?,
-        };
-        Ok(chunk.map(|chunk| {
-            let rest = chunk.skip_to(self.after);
-            self.after = self.after.max(rest.last());
-            rest
-        }))
-    }
-
-    async fn next_live(&mut self, live: &LiveLog) -> Result<Option<LogChunk>, FollowError> {
         loop {
-            let changed = live.changed();
-            match live.next_chunk(self.after) {
+            let next = match (&self.live, &self.followed) {
+                (Some(live), _) => live.next(self.after).await,
+                (None, Some(followed)) => followed.next(self.after).await,
+                (None, None) => NextChunk::Older,
+            };
+            let next = if let NextChunk::Older = next { self.next_page().await? } else { next };
+            match next {
                 NextChunk::Available(chunk, lag) => {
-                    self.store.metrics().runs.follower_lag.observe(lag as f64);
-                    return Ok(Some(chunk));
+                    self.logs.store.metrics().runs.follower_lag.observe(lag as f64);
+                    let rest = chunk.skip_to(self.after);
+                    self.after = self.after.max(rest.last());
+                    return Ok(Some(rest));
                 }
-                NextChunk::Older => return self.next_stored().await,
+                // There is nothing yet.
+                NextChunk::Older => {}
                 NextChunk::End(LogEnd::Complete) => return Ok(None),
-                NextChunk::End(LogEnd::Lost) => {
-                    // The process that took the run over writes its end to the store.
-                    self.live = None;
-                    return self.next_stored().await;
-                }
+                // The process that took the run over writes its end to the store, or the store was away for long.
+                NextChunk::End(LogEnd::Lost) => (self.live, self.followed) = (None, None),
                 NextChunk::End(LogEnd::HandedOver) => return Err(FollowError::HandedOver),
-                NextChunk::None => changed.await,
             }
         }
     }
 
-    async fn next_stored(&self) -> Result<Option<LogChunk>, FollowError> {
-        let [mut poll, longest] = POLL_BACKOFF;
-        let signals = self.store.shared().map(SharedStore::signals);
-        let mut watch = signals.map(|signals| signals.watch(Topic::Run(self.numbers.1)));
+    /// Reads a page of the log from the store. Joins the other followers of the run when nothing follows the page.
+    async fn next_page(&mut self) -> Result<NextChunk, FollowError> {
         let mut failing_since = None;
+        let (thread, run) = self.numbers;
         loop {
-            match self
-                .store
-                .call("events", |store| store.events(&self.key.owner, self.numbers.1, self.after, PAGE_BYTES))
-                .await
-            {
+            let (owner, after) = (&self.key.owner, self.after);
+            match self.logs.store.call("events", |store| store.events(owner, run, after, PAGE_BYTES)).await {
                 Ok(Some(page)) => {
-                    if !page.events.is_empty() {
-                        let last = page.first + page.events.len() as u64 - 1;
-                        self.store.metrics().runs.follower_lag.observe(page.count.saturating_sub(last) as f64);
-                        return Ok(Some(LogChunk::new(page.first, page.events)));
+                    let last = after + page.events.len() as u64;
+                    let (is_running, is_newest) = (page.status == RunStatus::Running, page.count <= last);
+                    if is_running && is_newest && self.live.is_none() {
+                        self.followed = Some(self.logs.join(thread, run, last));
                     }
-                    match page.status {
-                        RunStatus::Running => {}
+                    match (page.events.is_empty(), is_running) {
+                        (false, _) => {
+                            let lag = page.count.saturating_sub(last);
+                            return Ok(NextChunk::Available(LogChunk::new(page.first, page.events), lag));
+                        }
+                        (true, true) if self.followed.is_some() => return Ok(NextChunk::Older),
+                        // The log in memory is older than what is stored.
+                        (true, true) => failing_since = None,
                         // Retention removes the logs of ended runs.
-                        _ if page.count > self.after => return Err(FollowError::Gone),
-                        _ => return Ok(None),
+                        (true, false) if !is_newest => return Err(FollowError::Gone),
+                        (true, false) => return Ok(NextChunk::End(LogEnd::Complete)),
                     }
-                    failing_since = None;
                 }
                 Ok(None) => return Err(FollowError::Gone),
                 Err(error) if error.is_transient() => {
@@ -174,13 +174,7 @@ impl Follower {
                 }
                 Err(error) => return Err(error.into()),
             }
-            let is_live = signals.is_some_and(crate::store::Signals::is_live);
-            let interval = if is_live && failing_since.is_none() { SLOW_POLL } else { poll };
-            match &mut watch {
-                Some(watch) => drop(timeout(interval, watch.changed()).await),
-                None => tokio::time::sleep(poll).await,
-            }
-            poll = (poll * 2).min(longest);
+            sleep(POLL).await;
         }
     }
 }

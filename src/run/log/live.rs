@@ -49,8 +49,7 @@ struct LogState {
     pending_times: Vec<u64>,
     pending_bytes: usize,
     in_flight: usize,
-    recent: VecDeque<LogChunk>,
-    recent_bytes: usize,
+    recent: RecentChunks,
     /// The number of the last stored event.
     written: u64,
     total_bytes: u64,
@@ -73,7 +72,6 @@ pub(crate) enum NextChunk {
     Available(LogChunk, u64),
     /// They are no longer in memory and have to be read from the store.
     Older,
-    None,
     End(LogEnd),
 }
 
@@ -182,11 +180,7 @@ impl LiveLog {
         state.pending_bytes = state.pending_bytes.saturating_sub(chunk.bytes());
         state.in_flight = 0;
         state.written = chunk.last();
-        state.recent_bytes += chunk.bytes();
-        state.recent.push_back(chunk);
-        while state.recent_bytes > MAX_RECENT_BYTES && state.recent.len() > 1 {
-            state.recent_bytes -= state.recent.pop_front().map_or(0, |oldest| oldest.bytes());
-        }
+        state.recent.push(chunk, MAX_RECENT_BYTES);
         drop(state);
         self.producer.wake();
         self.changed.notify_waiters();
@@ -198,20 +192,20 @@ impl LiveLog {
         self.changed.notify_waiters();
     }
 
-    pub(crate) fn next_chunk(&self, after: u64) -> NextChunk {
+    fn next_now(&self, after: u64) -> Option<NextChunk> {
         let state = self.state.lock();
-        if after >= state.written {
-            return state.end.map_or(NextChunk::None, NextChunk::End);
-        }
-        match state.recent.iter().find(|chunk| chunk.has_next(after)) {
-            Some(chunk) => NextChunk::Available(chunk.clone(), state.written - chunk.last()),
-            None => NextChunk::Older,
-        }
+        state.recent.next(after, state.written, state.end)
     }
 
-    /// Waits for the next change. Call it before [`next_chunk`](Self::next_chunk), so that no change is missed.
-    pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
-        self.changed.notified()
+    /// Waits until there is something after the event with number `after`.
+    pub(crate) async fn next(&self, after: u64) -> NextChunk {
+        loop {
+            let changed = self.changed.notified();
+            if let Some(next) = self.next_now(after) {
+                return next;
+            }
+            changed.await;
+        }
     }
 }
 
@@ -228,7 +222,7 @@ impl Journal for LiveLog {
     fn written(&self) -> BoxFuture<'_, ()> {
         let written = async {
             loop {
-                let changed = self.changed();
+                let changed = self.changed.notified();
                 {
                     let state = self.state.lock();
                     if state.end.is_none() && state.pending.is_empty() && state.in_flight == 0 {
@@ -241,6 +235,33 @@ impl Journal for LiveLog {
             }
         };
         written.boxed()
+    }
+}
+
+/// The newest chunks of a log.
+#[derive(Debug, Default)]
+pub(crate) struct RecentChunks {
+    chunks: VecDeque<LogChunk>,
+    bytes: usize,
+}
+
+impl RecentChunks {
+    /// Adds the newest chunk. Drops the oldest ones if there are more bytes than `max_bytes`.
+    pub(crate) fn push(&mut self, chunk: LogChunk, max_bytes: usize) {
+        self.bytes += chunk.bytes();
+        self.chunks.push_back(chunk);
+        while self.bytes > max_bytes && self.chunks.len() > 1 {
+            self.bytes -= self.chunks.pop_front().map_or(0, |oldest| oldest.bytes());
+        }
+    }
+
+    /// Returns what follows the event with number `after` in a log whose newest event is `last`; `None` if nothing does yet.
+    pub(crate) fn next(&self, after: u64, last: u64, end: Option<LogEnd>) -> Option<NextChunk> {
+        match self.chunks.iter().find(|chunk| chunk.has_next(after)) {
+            Some(chunk) => Some(NextChunk::Available(chunk.clone(), last.saturating_sub(chunk.last()))),
+            None if after < last => Some(NextChunk::Older),
+            None => end.map(NextChunk::End),
+        }
     }
 }
 

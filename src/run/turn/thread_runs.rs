@@ -14,7 +14,7 @@ use crate::run::{
     conversation::branch::{BranchCache, LoadedThread},
     events::thread_event_hub::{Announcement, ThreadChange, ThreadEventHub},
     limits::{quota::PrincipalLimits, recovery_backoff::RecoveryBackoff, stored_bytes::StoredBytes},
-    log::LogWriter,
+    log::{FollowedLogs, LogWriter},
     measured_store::MeasuredStore,
     options::ThreadOptions,
 };
@@ -52,12 +52,13 @@ pub(crate) struct ThreadRuns {
     pub(crate) queue: Arc<ThreadQueue>,
     pub(crate) cache: BranchCache,
     pub(crate) log_writer: Arc<LogWriter>,
+    pub(crate) followed_logs: Arc<FollowedLogs>,
     pub(crate) detached: Arc<Permits>,
     pub(crate) followers: Arc<Permits>,
     pub(crate) stored_bytes: StoredBytes,
     new_threads: AtomicU64,
     pub(crate) sweep_due: Arc<Notify>,
-    pub(crate) tasks: OnceLock<[AbortHandle; 2]>,
+    pub(crate) tasks: OnceLock<[AbortHandle; 3]>,
     pub(crate) data: OnceLock<Arc<dyn ThreadData>>,
     pub(crate) events: Arc<ThreadEventHub>,
     pub(crate) title_agent: Option<AgentEntry>,
@@ -80,6 +81,7 @@ impl ThreadRuns {
     ) -> Arc<Self> {
         Arc::new(Self {
             files: store.files(options.files.clone()),
+            followed_logs: FollowedLogs::new(store.clone()),
             store,
             holder: uuid::Uuid::new_v4().simple().to_string().into(),
             queue: Arc::default(),

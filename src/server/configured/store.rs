@@ -13,7 +13,9 @@ pub(in crate::server) async fn open_store(config: &Config) -> Result<(Arc<dyn St
     match config.store.read(&config.server.data_dir) {
         Ok(StoreUrl::Memory) | Err(_) => Ok((Arc::new(MemoryStore::new()), "memory".to_owned())),
         Ok(StoreUrl::Sqlite(path)) => Ok((open_sqlite(&path).await?, path.display().to_string())),
-        Ok(StoreUrl::Postgres(url)) => Ok((open_postgres(url).await?, without_credentials(url))),
+        Ok(StoreUrl::Postgres { url, listen_url }) => {
+            Ok((open_postgres(url, listen_url).await?, without_credentials(url)))
+        }
     }
 }
 
@@ -28,12 +30,16 @@ async fn open_sqlite(_path: &Path) -> Result<Arc<dyn Store>, OpenError> {
 }
 
 #[cfg(feature = "postgres")]
-async fn open_postgres(url: &str) -> Result<Arc<dyn Store>, OpenError> {
-    Ok(Arc::new(crate::store::PostgresStore::open(url).await?))
+async fn open_postgres(url: &str, listen_url: Option<&str>) -> Result<Arc<dyn Store>, OpenError> {
+    use crate::store::PostgresStore;
+    Ok(Arc::new(match listen_url {
+        Some(listen_url) => PostgresStore::open_pooled(url, listen_url).await?,
+        None => PostgresStore::open(url).await?,
+    }))
 }
 
 #[cfg(not(feature = "postgres"))]
-async fn open_postgres(_url: &str) -> Result<Arc<dyn Store>, OpenError> {
+async fn open_postgres(_url: &str, _listen_url: Option<&str>) -> Result<Arc<dyn Store>, OpenError> {
     Err(OpenError::NotBuilt { store: "Postgres", feature: "postgres" })
 }
 

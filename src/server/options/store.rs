@@ -19,6 +19,10 @@ pub(crate) struct StoreConfig {
     // May contain a password, so `Debug` shows the scheme only.
     #[default("sqlite:agui-server.sqlite".to_owned())]
     pub(crate) url: String,
+    /// If `url` is that of a pooler such as PgBouncer in transaction mode: the URL of the Postgres database itself, to which
+    /// each server has one connection for notifications.
+    #[cfg_attr(test, schemars(regex(pattern = "^postgres(ql)?://")))]
+    pub(crate) listen_url: Option<String>,
 }
 
 /// A parsed `store.url`.
@@ -29,7 +33,7 @@ pub(crate) enum StoreUrl<'a> {
     /// In a SQLite file.
     Sqlite(PathBuf),
     /// In a Postgres database, which several servers can share.
-    Postgres(&'a str),
+    Postgres { url: &'a str, listen_url: Option<&'a str> },
 }
 
 impl StoreConfig {
@@ -38,6 +42,11 @@ impl StoreConfig {
     /// # Errors
     /// The reason why the URL is invalid, without the URL, which may contain a password.
     pub(crate) fn read(&self, data_dir: &Path) -> Result<StoreUrl<'_>, &'static str> {
+        let is_postgres = |url: &str| url.starts_with("postgres://") || url.starts_with("postgresql://");
+        let listen_url = self.listen_url.as_deref();
+        if listen_url.is_some_and(|listen_url| !is_postgres(listen_url) || !is_postgres(&self.url)) {
+            return Err("with listen_url, both URLs begin with \"postgres://\"");
+        }
         if self.url == "memory:" {
             return Ok(StoreUrl::Memory);
         }
@@ -48,8 +57,8 @@ impl StoreConfig {
                 path => Ok(StoreUrl::Sqlite(data_dir.join(path))),
             };
         }
-        if self.url.starts_with("postgres://") || self.url.starts_with("postgresql://") {
-            return Ok(StoreUrl::Postgres(&self.url));
+        if is_postgres(&self.url) {
+            return Ok(StoreUrl::Postgres { url: &self.url, listen_url });
         }
         Err("expected \"memory:\", \"sqlite:PATH\" or \"postgres://…\"")
     }

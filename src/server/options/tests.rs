@@ -231,6 +231,10 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ),
         ("[server\nlisten = 1", "my.toml:1:8: unclosed table"),
         ("[store]\nurl = \"mysql://u:secret@h/d\"", "my.toml:2:1: store.url: expected \"memory:\", \"sqlite:PATH\""),
+        (
+            "[store]\nurl = \"memory:\"\nlisten_url = \"postgres://h/d\"",
+            "my.toml:2:1: store.url: with listen_url, both URLs begin with",
+        ),
         ("[threads]\nlease_secs = 1", "my.toml:2:1: threads.lease_secs: at least 2"),
         ("[runs]\nmax_concurrent = 0", "my.toml:2:1: runs.max_concurrent: at least 1 is needed"),
         (

@@ -21,7 +21,7 @@ pub(super) async fn listen(pool: PostgresPool, notifier: Arc<Notifier>, signals:
     let mut is_reported = false;
     loop {
         let error = match listen_once(&pool, &notifier, &signals, &mut is_reported).await {
-            Ok(()) => "notifications do not arrive: connect to Postgres directly, as PgBouncer in transaction mode does not deliver them".to_owned(),
+            Ok(()) => "notifications do not arrive: PgBouncer in transaction mode does not deliver them; set store.listen_url to the URL of Postgres itself".to_owned(),
             Err(error) => format!("{error:?}"),
         };
         signals.set_live(false);
@@ -41,7 +41,7 @@ async fn listen_once(
     signals: &Signals,
     is_reported: &mut bool,
 ) -> StoreResult<()> {
-    let mut listener = PgListener::connect_with(&pool.sqlx).await?;
+    let mut listener = PgListener::connect_with(&pool.listener).await?;
     listener.listen(CHANNEL).await?;
     loop {
         let begin = Instant::now();

@@ -21,7 +21,7 @@ mod stored_files;
 mod whole_thread;
 mod words;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use sqlx::Row as _;
@@ -108,12 +108,35 @@ impl PostgresStore {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn open(url: &str) -> Result<Self, OpenError> {
-        let (pool, signals) = (open::open(url).await?, Signals::default());
+        Ok(Self::new(open::open(url, None).await?))
+    }
+
+    /// Connects to the database through a pooler, such as PgBouncer in transaction mode. `listen_url` is the URL of the database
+    /// itself: one connection to it gets the notifications of other processes, which a pooler does not deliver. The role's own
+    /// settings apply.
+    ///
+    /// # Errors
+    /// As those of [`open`](Self::open).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn open_pooled(url: &str, listen_url: &str) -> Result<Self, OpenError> {
+        Ok(Self::new(open::open(url, Some(listen_url)).await?))
+    }
+
+    fn new(pool: PostgresPool) -> Self {
+        let signals = Signals::default();
         let notifier = Arc::new(Notifier::new());
         let mut tasks = JoinSet::new();
         tasks.spawn(notifier.clone().run(pool.clone()));
         tasks.spawn(listen::listen(pool.clone(), notifier.clone(), signals.clone()));
-        Ok(Self { pool, notifier, signals, _tasks: tasks })
+        Self { pool, notifier, signals, _tasks: tasks }
+    }
+
+    /// Notifies this process as well: it may follow a run in the store that it has taken over.
+    fn notify(&self, topics: Vec<Topic>) {
+        topics.iter().for_each(|topic| self.signals.raise(*topic));
+        self.notifier.notify(topics);
     }
 }
 
@@ -124,8 +147,10 @@ impl Store for PostgresStore {
     }
 
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
-        let appended = events::append(&self.pool, batches).await?;
-        self.notifier.notify(batches.iter().map(|batch| Topic::Run(batch.lease.run)));
+        let (appended, followed) = events::append(&self.pool, batches).await?;
+        if !followed.is_empty() {
+            self.notify(followed.into_iter().map(Topic::Run).collect());
+        }
         Ok(appended)
     }
 
@@ -153,7 +178,7 @@ impl Store for PostgresStore {
             file_rows::use_files(&mut operation, lease.thread, &columns.branch.files).await?;
             operation.commit().await?;
         }
-        self.notifier.notify([Topic::Thread(lease.thread), Topic::Run(lease.run)]);
+        self.notify(vec![Topic::Thread(lease.thread), Topic::Run(lease.run)]);
         Ok(finished)
     }
 
@@ -205,7 +230,15 @@ impl Store for PostgresStore {
     }
 
     async fn events(&self, owner: &str, run: i64, after: u64, max_bytes: usize) -> StoreResult<Option<EventPage>> {
-        events::read(&self.pool, owner, run, after, max_bytes).await
+        Ok(events::read(&self.pool, owner, &[(run, after)].into(), max_bytes).await?.remove(&run))
+    }
+
+    async fn events_of_runs(
+        &self,
+        after: &BTreeMap<i64, u64>,
+        max_bytes: usize,
+    ) -> StoreResult<BTreeMap<i64, EventPage>> {
+        events::read(&self.pool, SERVER, after, max_bytes).await
     }
 
     async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
@@ -268,6 +301,10 @@ impl SharedStore for PostgresStore {
     async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<LostRun>> {
         let renew = sqlx::query(RENEW).bind(holder).bind(until);
         self.pool.all(renew).await?.iter().map(rows::lost_run).collect()
+    }
+
+    async fn follow(&self, threads: &[i64]) -> StoreResult<()> {
+        events::follow(&self.pool, threads).await
     }
 
     async fn release(&self, lease: &Lease) -> StoreResult<()> {

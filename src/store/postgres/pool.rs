@@ -27,11 +27,23 @@ const OPERATION_TIMEOUT: Duration = Duration::from_secs(8);
 /// The interval at which Postgres checks that the client of a running statement is connected. Servers before version 14, and
 /// on some systems, have no such setting, and end the statement by its timeout.
 const CHECK_INTERVAL: &str = "SET client_connection_check_interval = '250ms'";
-/// The number of connections: ten for operations, at most eight of them for reads, and one that listens.
-const MAX_CONNECTIONS: u32 = 11;
+/// The number of connections for operations, at most eight of them for reads.
+const MAX_CONNECTIONS: u32 = 10;
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Much shorter than [`CONNECT_TIMEOUT`], so that an operation can try several connections.
 const TEST_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What is between this process and the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Route {
+    Direct,
+    /// A pooler that gives a connection to the database for a transaction, such as PgBouncer in transaction mode. It keeps no
+    /// settings, which are those of the role then.
+    Pooler,
+    /// The same, of a version that does not keep prepared statements: PgBouncer before 1.21. A statement is prepared and executed
+    /// within one transaction, which takes four round trips in place of one.
+    OldPooler,
+}
 
 /// Settings of all connections. The statements rely on READ COMMITTED, and the database may have another default. A generic
 /// plan is as good as a custom one for these statements, and saves planning. Parallel workers take longer to start than the
@@ -46,15 +58,18 @@ const SETTINGS: &str = "
 
 #[derive(Debug, Clone)]
 pub(super) struct PostgresPool {
-    pub(super) sqlx: PgPool,
+    sqlx: PgPool,
+    /// Has one connection, which does not go through a pooler.
+    pub(super) listener: PgPool,
+    route: Route,
     permits: ReadPermits,
 }
 
 impl PostgresPool {
-    pub(super) fn new(options: PgConnectOptions) -> Self {
-        let pool = PgPoolOptions::new()
+    pub(super) fn new(options: PgConnectOptions, listen: PgConnectOptions, route: Route) -> Self {
+        let pool = || PgPoolOptions::new().acquire_timeout(CONNECT_TIMEOUT);
+        let operations = pool()
             .max_connections(MAX_CONNECTIONS)
-            .acquire_timeout(CONNECT_TIMEOUT)
             .test_before_acquire(false)
             .before_acquire(|conn, meta| {
                 Box::pin(async move {
@@ -64,8 +79,11 @@ impl PostgresPool {
                     Ok(matches!(timeout(TEST_TIMEOUT, conn.ping()).await, Ok(Ok(()))))
                 })
             })
-            .after_connect(|conn, _| {
+            .after_connect(move |conn, _| {
                 Box::pin(async move {
+                    if route != Route::Direct {
+                        return Ok(());
+                    }
                     conn.execute(SETTINGS).await?;
                     match conn.execute(CHECK_INTERVAL).await {
                         Err(error) if error.as_database_error().is_none() => Err(error),
@@ -73,7 +91,8 @@ impl PostgresPool {
                     }
                 })
             });
-        Self { sqlx: pool.connect_lazy_with(options), permits: ReadPermits::new() }
+        let listener = pool().max_connections(1).connect_lazy_with(listen);
+        Self { sqlx: operations.connect_lazy_with(options), listener, route, permits: ReadPermits::new() }
     }
 
     pub(super) async fn operation(&self) -> StoreResult<Operation> {
@@ -93,7 +112,7 @@ impl PostgresPool {
     pub(super) async fn operation_within(&self, limit: Duration, permit: Option<Permit>) -> StoreResult<Operation> {
         let conn = self.sqlx.acquire().await?;
         let deadline = Instant::now() + limit;
-        Ok(Operation { conn, deadline, is_idle: true, in_transaction: false, permit })
+        Ok(Operation { conn, route: self.route, deadline, is_idle: true, in_transaction: false, permit })
     }
 
     pub(super) async fn first(&self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {
@@ -111,6 +130,7 @@ pub(super) type Statement<'q> = Query<'q, Postgres, PgArguments>;
 /// connection is closed and not reused, because a response may still arrive on it.
 pub(super) struct Operation {
     conn: PoolConnection<Postgres>,
+    route: Route,
     deadline: Instant,
     is_idle: bool,
     in_transaction: bool,
@@ -121,11 +141,11 @@ impl Operation {
     /// Begins a transaction with this statement. It is rolled back unless [`commit`](Self::commit) is called.
     pub(super) async fn begin(&mut self, sql: &'static str) -> StoreResult<()> {
         self.in_transaction = true;
-        self.all(sqlx::query(sql)).await.map(drop)
+        self.execute(sql).await
     }
 
     pub(super) async fn commit(&mut self) -> StoreResult<()> {
-        self.all(sqlx::query("COMMIT")).await?;
+        self.execute("COMMIT").await?;
         self.in_transaction = false;
         Ok(())
     }
@@ -135,17 +155,33 @@ impl Operation {
         self.permit.take()
     }
 
-    pub(super) async fn first(&mut self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {
+    /// Executes a statement without parameters, which is not prepared.
+    async fn execute(&mut self, sql: &'static str) -> StoreResult<()> {
         self.is_idle = false;
-        let row = within(self.deadline, query.fetch_optional(&mut *self.conn)).await?;
+        within(self.deadline, self.conn.execute(sqlx::raw_sql(sql))).await?;
         self.is_idle = true;
-        Ok(row)
+        Ok(())
+    }
+
+    pub(super) async fn first(&mut self, query: Statement<'_>) -> StoreResult<Option<PgRow>> {
+        let mut rows = self.all(query).await?;
+        Ok(if rows.is_empty() { None } else { Some(rows.swap_remove(0)) })
     }
 
     pub(super) async fn all(&mut self, query: Statement<'_>) -> StoreResult<Vec<PgRow>> {
+        let (query, is_alone) = match self.route {
+            Route::OldPooler => (query.persistent(false), !self.in_transaction),
+            Route::Direct | Route::Pooler => (query, false),
+        };
+        if is_alone {
+            self.begin("BEGIN").await?;
+        }
         self.is_idle = false;
         let rows = within(self.deadline, query.fetch_all(&mut *self.conn)).await?;
         self.is_idle = true;
+        if is_alone {
+            self.commit().await?;
+        }
         Ok(rows)
     }
 }

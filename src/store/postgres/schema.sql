@@ -1,7 +1,7 @@
--- The tables of agui-server, version 2. Times are milliseconds since 1970; JSON is text.
+-- The tables of agui-server, version 3. Times are milliseconds since 1970; JSON is text.
 
 CREATE TABLE agui_schema (version BIGINT NOT NULL);
-INSERT INTO agui_schema (version) VALUES (2);
+INSERT INTO agui_schema (version) VALUES (3);
 
 -- Numbers of runs: each run of a thread has a higher one than the run before it.
 CREATE SEQUENCE agui_run_number;
@@ -25,6 +25,7 @@ CREATE TABLE agui_threads (
     holder TEXT,                        -- the process that runs the newest run; NULL if it has ended
     lease_until BIGINT,                 -- the end of the lease; NULL if the newest run has ended
     cancel BOOLEAN NOT NULL,            -- whether the newest run was asked to be cancelled
+    followed_until TIMESTAMPTZ,         -- until then a process may follow its runs in the store (follow.sql)
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     UNIQUE (owner, id)

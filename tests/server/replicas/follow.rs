@@ -1,5 +1,7 @@
 //! A run on one server, followed on others.
 
+use std::time::Duration;
+
 use super::{
     ask, ask_detached,
     client::{assert_gradual, numbered, spoken},
@@ -47,6 +49,8 @@ async fn followers_on_every_server_see_the_same_while_the_run_goes_on() {
     late.sort();
     let (median, most) = (late[late.len() / 2], late[late.len() - 1]);
     println!("an event comes on another server after {median:?} more than on the run's own, at most {most:?}");
+    // Without signals it would be two seconds.
+    assert!(most < Duration::from_millis(1500), "{most:?}");
     for events in &seen {
         assert_gradual(events);
     }

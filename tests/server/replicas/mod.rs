@@ -6,6 +6,7 @@ mod cancel;
 mod client;
 mod continued;
 mod copilotkit;
+mod cost;
 mod crowd;
 mod file;
 mod follow;
@@ -20,7 +21,7 @@ mod proxy;
 mod readiness;
 mod unheard;
 
-use crate::support::{poll, postgres, provider, server, small_disk};
+use crate::support::{pgbouncer, poll, postgres, provider, server, small_disk, tokens};
 
 use client::Replica;
 use postgres::Postgres;
@@ -50,8 +51,12 @@ fn replicas_on<const N: usize>(url: &str, lease: Duration) -> [Replica; N] {
         // The last of many runs on one thread waits for all others.
         ("AGUI_THREADS__QUEUE_TIMEOUT_SECS", "120"),
     ];
+    start_all(&environment)
+}
+
+fn start_all<const N: usize>(environment: &[(&str, &str)]) -> [Replica; N] {
     std::thread::scope(|scope| {
-        std::array::from_fn::<_, N, _>(|_| scope.spawn(|| Replica::start(&environment))).map(|it| it.join().unwrap())
+        std::array::from_fn::<_, N, _>(|_| scope.spawn(|| Replica::start(environment))).map(|it| it.join().unwrap())
     })
 }
 

@@ -146,6 +146,33 @@ pub(super) async fn a_log_that_is_read_as_ended_is_complete(store: DynStore) {
     }
 }
 
+pub(super) async fn the_logs_of_several_runs_are_read_at_once(store: DynStore) {
+    let mut leases = Vec::new();
+    for thread in ["a", "b", "c", "d"] {
+        leases.push(lease(&store, thread, "r").await);
+    }
+    let [a, b, c, empty] = [0, 1, 2, 3].map(|i| leases[i].run);
+    for first in (1..40).step_by(4) {
+        let batches: Vec<_> = leases[..3].iter().map(|lease| batch(lease, first, 4)).collect();
+        store.append(&batches).await.unwrap();
+    }
+    finish(&store, &leases[2], NOW).await;
+    let unknown = empty + 1000;
+    let after = [(a, 0), (b, 38), (c, 40), (empty, 0), (unknown, 0)].into();
+    for max_bytes in [1, 10 * event(1).len(), usize::MAX] {
+        let pages = store.events_of_runs(&after, max_bytes).await.unwrap();
+        assert_eq!(pages.keys().copied().collect::<Vec<_>>(), [a, b, c, empty]);
+        for (run, page) in &pages {
+            let alone = store.events(OWNER, *run, after[run], max_bytes).await.unwrap().unwrap();
+            let last = after[run] + alone.events.len() as u64;
+            assert!(page.count == alone.count || page.count >= alone.count.min(last + 1), "{} {}", page.count, last);
+            assert_eq!(*page, EventPage { count: page.count, ..alone });
+        }
+        assert!(!pages[&a].events.is_empty() && pages[&empty].events.is_empty());
+    }
+    assert!(store.events_of_runs(&[].into(), 1).await.unwrap().is_empty());
+}
+
 pub(super) async fn concurrent_runs_append_to_their_own_logs(store: DynStore) {
     let write = |task: u64| {
         let store = store.clone();

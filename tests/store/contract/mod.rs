@@ -73,7 +73,7 @@ promises! {
     log: batches_of_many_runs_are_appended_in_one_call, a_log_has_each_event_once_with_its_time,
         one_call_may_append_two_batches_of_a_run, an_empty_batch_only_checks_the_lease,
         a_lost_lease_fails_only_its_own_batch, a_page_of_a_log_respects_max_bytes,
-        a_log_that_is_read_as_ended_is_complete, concurrent_runs_append_to_their_own_logs,
+        a_log_that_is_read_as_ended_is_complete, the_logs_of_several_runs_are_read_at_once, concurrent_runs_append_to_their_own_logs,
         what_a_run_was_given_is_read_after_its_end, what_a_run_was_given_is_removed_with_its_log;
     messages: a_branch_is_read_backwards_page_by_page, a_page_has_the_siblings_of_its_messages,
         the_messages_of_a_run_are_read_on_all_branches;

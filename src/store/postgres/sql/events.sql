@@ -1,10 +1,14 @@
--- Reads a page of a run's log, with the run. If there are no events, there is one row with NULLs.
--- $1 run, $2 number of the event before the page, $3 approximate size of the page in bytes
-SELECT r.status, CASE r.status WHEN 'running'
-        THEN COALESCE((SELECT MAX(last) FROM agui_events WHERE run = $1), 0) ELSE r.events END AS count,
+-- Reads the next page of the log of each of these runs, with the run. A run without further events has one row, with NULLs.
+-- The number of events of a running run takes as long as the rest of the statement.
+-- $1 runs, $2 for each the number of the event before the page, $3 approximate size of each page in bytes,
+-- $4 whether to read the number of events of a running run
+SELECT r.number, r.status, CASE WHEN r.status <> 'running' THEN r.events
+        WHEN $4 THEN COALESCE((SELECT MAX(last) FROM agui_events WHERE run = r.number), 0) ELSE 0 END AS count,
     e.first, e.last, e.body, e.times
-FROM agui_runs AS r LEFT JOIN (
-    SELECT first, last, body, times, SUM(octet_length(body)) OVER (ORDER BY last) - octet_length(body) AS bytes_before
-    FROM (SELECT * FROM agui_events WHERE run = $1 AND last > $2 ORDER BY last LIMIT 256) AS batches
+FROM unnest($1::bigint[], $2::bigint[]) AS asked (run, after) JOIN agui_runs AS r ON r.number = asked.run
+LEFT JOIN LATERAL (
+    SELECT first, last, body, times,
+        SUM(octet_length(body)) OVER (ORDER BY last ROWS UNBOUNDED PRECEDING) - octet_length(body) AS bytes_before
+    FROM (SELECT * FROM agui_events WHERE run = asked.run AND last > asked.after ORDER BY last LIMIT 256) AS batches
 ) AS e ON e.bytes_before < $3
-WHERE r.number = $1 ORDER BY e.last
+ORDER BY r.number, e.last
