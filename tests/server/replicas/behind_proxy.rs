@@ -1,6 +1,9 @@
 //! Two servers behind nginx and behind Caddy, with the configurations of `deploy/`.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use agui_server::options::HttpOptions;
 use reqwest::Method;
@@ -13,6 +16,7 @@ use super::{
     postgres::Postgres,
     proxy::{Proxy, REPLICA},
     replicas, replicas_on, said,
+    tokens::{self, claims, hs256},
 };
 
 /// The address of the replica that sent a response. nginx also lists those that it could not reach, before it.
@@ -165,6 +169,43 @@ async fn nginx_forwards_keys_and_the_host_of_a_page() {
     };
     assert_eq!(page("http://agents.example.com:8080").send().await.unwrap().status(), 200);
     assert_eq!(page("http://evil.example").send().await.unwrap().status(), 403);
+}
+
+#[tokio::test]
+async fn nginx_sends_each_principal_to_its_own_deployment() {
+    let start = || {
+        Replica::start(&[
+            ("AGUI_AUTH__MODE", "jwt"),
+            ("AGUI_AUTH__JWT__SECRET_ENV", "AGUI_SECRET"),
+            ("AGUI_AUTH__JWT__ISSUER", "https://id.test"),
+            ("AGUI_AUTH__JWT__AUDIENCE", "agui"),
+            ("AGUI_SECRET", tokens::SECRET),
+        ])
+    };
+    let (a, b) = (start(), start());
+    let Some(proxy) = Proxy::nginx_split([&a, &b]).await else { return };
+    let client = agui_server::internal::direct_client(&Default::default()).unwrap();
+    let mut deployments = BTreeMap::new();
+    for subject in (0..16).map(|number| format!("person-{number}")) {
+        // Each request has a new token.
+        let token = |seconds: i64| hs256(&tokens::with(claims(&subject), "exp", tokens::from_now(300 + seconds)));
+        let run = proxy.request(Method::POST, "/send-message").bearer_auth(token(0)).json(&ask("r", "hello"));
+        let run = Stream::of(run.send().await.unwrap()).await;
+        let deployment = replica_of(&run).to_owned();
+        assert_eq!(run.rest().await.last().unwrap().name(), "RUN_FINISHED");
+        let thread = proxy.request(Method::GET, "/threads/t").bearer_auth(token(1)).send().await.unwrap();
+        assert_eq!(thread.status(), 200, "{subject}");
+        // The URL of a file, which is opened without a token, names the deployment.
+        let file = proxy.request(Method::POST, "/files").bearer_auth(token(2)).header("content-type", "text/plain");
+        let file: Value = file.body("a text").send().await.unwrap().json().await.unwrap();
+        let url = file["url"].as_str().unwrap();
+        let opened = client.get(url).send().await.unwrap();
+        assert!(opened.status() == 200 && opened.headers()[REPLICA] == *deployment, "{url}");
+        *deployments.entry(deployment).or_insert(0) += 1;
+    }
+    assert_eq!(deployments.len(), 2, "{deployments:?}");
+    let refused = proxy.request(Method::GET, "/threads").bearer_auth("a.b.c").send().await.unwrap();
+    assert_eq!(refused.status(), 401);
 }
 
 /// Starts two servers with a key, each with threads of its own.

@@ -17,6 +17,8 @@ use super::{
 pub(crate) const REPLICA: &str = "x-replica";
 
 const NGINX_CONF: &str = include_str!("../../../deploy/nginx.conf");
+const NGINX_SPLIT_CONF: &str = include_str!("../../../deploy/nginx-split.conf");
+const NGINX_MODULE: &str = "/usr/lib/nginx/modules/ngx_http_js_module.so";
 const CADDYFILE: &str = include_str!("../../../deploy/Caddyfile");
 
 /// A proxy in front of two replicas, which is killed on drop.
@@ -44,17 +46,29 @@ impl Drop for Proxy {
 impl Proxy {
     /// Starts nginx. Returns `None` if it is not installed; panics in CI.
     pub(crate) async fn nginx(replicas: [&Replica; 2]) -> Option<Self> {
+        Self::nginx_with(replicas, NGINX_CONF, "").await
+    }
+
+    /// Starts nginx in front of two deployments.
+    pub(crate) async fn nginx_split(deployments: [&Replica; 2]) -> Option<Self> {
+        installed(NGINX_MODULE)?;
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy;");
+        let site = replaced(NGINX_SPLIT_CONF, [("/etc/nginx/conf.d;", folder.to_owned())]);
+        Self::nginx_with(deployments, &site, &format!("load_module {NGINX_MODULE};")).await
+    }
+
+    async fn nginx_with(replicas: [&Replica; 2], site: &str, modules: &str) -> Option<Self> {
         let program = installed("nginx")?;
         Some(
             Self::start(replicas, |folder, port, [a, b]| {
                 let site = replaced(
-                    NGINX_CONF,
+                    site,
                     [("listen 80;", format!("listen {port};")), ("replica-1:8080", a), ("replica-2:8080", b)],
                 );
                 // One process, which does not change its user.
                 let folder = folder.display();
                 let main = format!(
-                    "daemon off; master_process off; pid {folder}/pid; error_log stderr; events {{ worker_connections 4096; }}
+                    "{modules} daemon off; master_process off; pid {folder}/pid; error_log stderr; events {{ worker_connections 4096; }}
                  http {{
                     access_log off; add_header {REPLICA} $upstream_addr always;
                     client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
