@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::{
     error::{message, open_error},
-    pool::{CONNECT_TIMEOUT, PostgresPool, Route},
+    pool::{CONNECT_TIMEOUT, DatabaseRoute, PostgresPool},
 };
 use crate::store::OpenError;
 
@@ -35,7 +35,7 @@ pub(super) async fn open(url: &str, listen_url: Option<&str>) -> Result<Postgres
     let prepared = timeout(CONNECT_TIMEOUT, prepare(&mut conn, &place));
     prepared.await.unwrap_or_else(|_| Err(no_response(&place)))?;
     let route = match listen_url {
-        None => Route::Direct,
+        None => DatabaseRoute::Direct,
         Some(_) => {
             let isolation: String =
                 sqlx::query_scalar(ISOLATION).fetch_one(&mut conn).await.map_err(|error| open_error(&place, &error))?;
@@ -70,7 +70,7 @@ fn no_response(place: &str) -> OpenError {
 }
 
 /// Finds out what a pooler can do.
-async fn route_of(options: &PgConnectOptions) -> Result<Route, OpenError> {
+async fn route_of(options: &PgConnectOptions) -> Result<DatabaseRoute, OpenError> {
     let mut conn = connect(options, &place(options)).await?;
     let asked = timeout(CONNECT_TIMEOUT, async {
         let mut tx = conn.begin().await?;
@@ -80,7 +80,7 @@ async fn route_of(options: &PgConnectOptions) -> Result<Route, OpenError> {
     });
     // An old pooler may fail, because another process has left a statement of the same name on its connection.
     let keeps_statements = asked.await.is_ok_and(|asked| asked.is_ok_and(|keeps| keeps));
-    Ok(if keeps_statements { Route::Pooler } else { Route::OldPooler })
+    Ok(if keeps_statements { DatabaseRoute::Pooler } else { DatabaseRoute::OldPooler })
 }
 
 /// Returns host and database, without user and password.

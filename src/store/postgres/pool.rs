@@ -35,7 +35,7 @@ const TEST_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What is between this process and the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Route {
+pub(super) enum DatabaseRoute {
     Direct,
     /// A pooler that gives a connection to the database for a transaction, such as PgBouncer in transaction mode. It keeps no
     /// settings, which are those of the role then.
@@ -61,12 +61,12 @@ pub(super) struct PostgresPool {
     sqlx: PgPool,
     /// Has one connection, which does not go through a pooler.
     pub(super) listener: PgPool,
-    route: Route,
+    route: DatabaseRoute,
     permits: ReadPermits,
 }
 
 impl PostgresPool {
-    pub(super) fn new(options: PgConnectOptions, listen: PgConnectOptions, route: Route) -> Self {
+    pub(super) fn new(options: PgConnectOptions, listen: PgConnectOptions, route: DatabaseRoute) -> Self {
         let pool = || PgPoolOptions::new().acquire_timeout(CONNECT_TIMEOUT);
         let operations = pool()
             .max_connections(MAX_CONNECTIONS)
@@ -81,7 +81,7 @@ impl PostgresPool {
             })
             .after_connect(move |conn, _| {
                 Box::pin(async move {
-                    if route != Route::Direct {
+                    if route != DatabaseRoute::Direct {
                         return Ok(());
                     }
                     conn.execute(SETTINGS).await?;
@@ -130,7 +130,7 @@ pub(super) type Statement<'q> = Query<'q, Postgres, PgArguments>;
 /// connection is closed and not reused, because a response may still arrive on it.
 pub(super) struct Operation {
     conn: PoolConnection<Postgres>,
-    route: Route,
+    route: DatabaseRoute,
     deadline: Instant,
     is_idle: bool,
     in_transaction: bool,
@@ -170,8 +170,8 @@ impl Operation {
 
     pub(super) async fn all(&mut self, query: Statement<'_>) -> StoreResult<Vec<PgRow>> {
         let (query, is_alone) = match self.route {
-            Route::OldPooler => (query.persistent(false), !self.in_transaction),
-            Route::Direct | Route::Pooler => (query, false),
+            DatabaseRoute::OldPooler => (query.persistent(false), !self.in_transaction),
+            DatabaseRoute::Direct | DatabaseRoute::Pooler => (query, false),
         };
         if is_alone {
             self.begin("BEGIN").await?;

@@ -166,7 +166,7 @@ pub(super) async fn the_logs_of_several_runs_are_read_at_once(store: DynStore) {
             let alone = store.events(OWNER, *run, after[run], max_bytes).await.unwrap().unwrap();
             let last = after[run] + alone.events.len() as u64;
             assert!(page.count == alone.count || page.count >= alone.count.min(last + 1), "{} {}", page.count, last);
-            assert_eq!(*page, EventPage { count: page.count, ..alone });
+            assert_eq!(*page, changed(alone, |alone| alone.count = page.count));
         }
         assert!(!pages[&a].events.is_empty() && pages[&empty].events.is_empty());
     }
