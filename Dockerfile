@@ -35,14 +35,14 @@ RUN mkdir src \
     ' Cargo.toml | while read -r file; do mkdir -p "$(dirname "$file")"; echo 'fn main() {}' > "$file"; done \
  && echo 'fn main() {}' > src/main.rs \
  && touch src/lib.rs \
- && cargo build --profile dist --features jemalloc,otel --locked --bin agui-server
+ && cargo build --profile dist --features jemalloc,object-store,otel --locked --bin agui-server
 
 # The server itself. The files keep the times they have outside, which may lie before the build above:
 # without a new time Cargo would take it for up to date. For another processor, its folder in `target` has a folder `dist`.
 COPY src src
 COPY config config
 RUN touch src/lib.rs src/main.rs \
- && cargo build --profile dist --features jemalloc,otel --locked --bin agui-server \
+ && cargo build --profile dist --features jemalloc,object-store,otel --locked --bin agui-server \
  && cp "$(find target -path '*/dist/agui-server')" .
 
 FROM debian:bookworm-slim

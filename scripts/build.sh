@@ -8,13 +8,13 @@ target=$1 out=$(mkdir -p "$2" && realpath "$2")
 cd "$(dirname "$0")/.."
 
 export CARGO_PROFILE_DIST_STRIP=symbols
-features=jemalloc,otel program=agui-server
+features=jemalloc,object-store,otel program=agui-server
 case $target in
     # The C library that a binary needs at least: that of Debian 10 and RHEL 8.
     *-linux-gnu) build=(zigbuild --target "$target.2.28") ;;
     *-linux-musl) build=(zigbuild --target "$target") ;;
     # jemalloc is not built by Microsoft's compiler.
-    *-windows-msvc) build=(build --target "$target") features=otel program=agui-server.exe ;;
+    *-windows-msvc) build=(build --target "$target") features=object-store,otel program=agui-server.exe ;;
     *) build=(build --target "$target") ;;
 esac
 # For kernels with pages of 64 KiB, too.

@@ -7,5 +7,5 @@ out=$(mkdir -p "$1" && realpath "$1")
 cd "$(dirname "$0")/.."
 
 name=agui-server-v$(scripts/version.sh).cdx
-cargo cyclonedx --format json --target all --features jemalloc,otel --override-filename "$name"
+cargo cyclonedx --format json --target all --features jemalloc,object-store,otel --override-filename "$name"
 mv "$name.json" "$out/"

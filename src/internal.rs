@@ -18,7 +18,9 @@ pub use crate::{
     },
     run::{Guard, Run, Transcript},
     store::{
-        files::{DeletedFile, FileDeletion, FileStore, ImageSize, NewFile, PutFile, StoredFile},
+        files::{
+            DeletedFile, FileDeletion, FileObjects, FileStore, FileStream, ImageSize, NewFile, PutFile, StoredFile,
+        },
         model::now,
     },
 };

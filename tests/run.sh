@@ -233,8 +233,12 @@ fuzz_targets() {
     fuzz/run.sh --total "$seconds"
 }
 
-# The spans that the command sends. The other suites have the command without the feature.
-traces() { cargo test --locked --features otel --test rooms observe::telemetry::; }
+# The spans that the command sends, and files at an object store. The other suites have the command without these features.
+extras() {
+    local s3="$target/s3s"
+    cargo install --quiet --locked --debug s3s-fs@0.14.1 --features binary --root "$s3" || return
+    AGUI_S3S_FS=$s3/bin/s3s-fs cargo test --locked --features object-store,otel --test rooms -- observe::telemetry:: server::object_store::
+}
 
 documentation() { RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps; }
 
@@ -295,7 +299,7 @@ slow_checks() {
     fi
     step 'features' features
     step 'documentation' documentation
-    possible 'traces' 'build' && step 'traces' traces
+    possible 'traces and object stores' 'build' && step 'traces and object stores' extras
     finish 'Docker image'
     possible 'chaos' 'build' && start 'chaos' chaos
     step 'fuzz targets' fuzz_targets
@@ -307,7 +311,7 @@ if [ -n "$all" ]; then
 else
     left_out+=(
         "the Rust tests in tests/chaos and tests/memory, and those of servers that are killed again and again; the npm clients with a part in Python; the pages in Chromium; the Python models; the packages of a release"
-        "each feature alone, rustdoc, traces (the feature otel), fuzz targets, the Docker image"
+        "each feature alone, rustdoc, traces and object stores (features that are not in the default), fuzz targets, the Docker image"
     )
 fi
 

@@ -1,18 +1,20 @@
 //! The files of owners: what messages refer to, stored once.
 //!
 //! [`Files`] stands before the files of a store ([`FileStore`]): it reads the type and the size of a file from its bytes, has the
-//! limits of `[files]`, and signs URLs. To read more kinds of files, change `media_type`.
+//! limits of `[files]`, and signs URLs. [`objects`] has the bytes at an object store. To read more kinds of files, change `media_type`.
 
 mod absorb;
 pub(crate) mod inline_data;
 mod load;
 mod media_type;
+mod objects;
 mod options;
 mod present;
+mod read;
 mod shared;
 mod signed_url;
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
@@ -21,6 +23,7 @@ use tokio::sync::OnceCell;
 pub(crate) use absorb::{AbsorbError, has_media};
 pub(crate) use load::{LoadedFor, name_again, names_files};
 pub(crate) use media_type::{image_size, shown_type};
+pub(crate) use objects::check_url;
 pub(crate) use options::FileOptions;
 pub(crate) use present::{FileUrls, OWN_FILE, event_names_files, event_of_line};
 pub(crate) use shared::{RunFiles, SharedFile};
@@ -33,14 +36,13 @@ use crate::{
     },
     store::{
         Store, StoreError, StoreResult,
-        files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile},
+        files::{DeletedFile, FileDeletion, FileObjects, FileStore, NewFile, PutFile, StoredFile},
         now,
     },
 };
 
 /// The longest name of a file, in characters.
 const MAX_NAME_CHARS: usize = 200;
-
 /// The files of a server.
 #[derive(Clone)]
 pub(crate) struct Files(Arc<FilesInner>);
@@ -48,6 +50,7 @@ pub(crate) struct Files(Arc<FilesInner>);
 struct FilesInner {
     store: Arc<dyn Store>,
     options: FileOptions,
+    objects: Option<Arc<dyn FileObjects>>,
     secret: OnceCell<[u8; 32]>,
 }
 
@@ -100,7 +103,8 @@ impl Files {
     /// Returns the files of a store; `None` if it keeps none.
     pub(crate) fn of(store: &Arc<dyn Store>, options: FileOptions) -> Option<Self> {
         store.files()?;
-        Some(Self(Arc::new(FilesInner { store: store.clone(), options, secret: OnceCell::new() })))
+        let objects = options.url.as_deref().map(objects::open);
+        Some(Self(Arc::new(FilesInner { store: store.clone(), options, objects, secret: OnceCell::new() })))
     }
 
     pub(crate) fn options(&self) -> &FileOptions {
@@ -116,9 +120,7 @@ impl Files {
             _ => {}
         }
         let bytes = upload.bytes.clone();
-        // 20 MiB take about 15 ms.
-        let digest = tokio::task::spawn_blocking(move || hex(&Sha256::digest(&bytes))).await;
-        let digest = digest.map_err(|error| StoreError::Failed(error.into()))?;
+        let digest = digest(bytes).await?;
         let name: Option<String> =
             upload.name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect());
         let declared = Some(essence(upload.media_type)).filter(|declared| is_media_type(declared));
@@ -133,6 +135,7 @@ impl Files {
             now: now(),
             max_of_owner: options.owner_bytes,
             max_of_all: options.bytes,
+            objects: self.0.objects.as_deref(),
         };
         match self.store()?.put(&file).await? {
             PutFile::Stored(file) => Ok(UploadedFile { file, is_new: true }),
@@ -147,30 +150,27 @@ impl Files {
         self.store()?.file(owner, id).await
     }
 
-    /// Reads the bytes of a file; `None` if it was deleted.
-    pub(crate) async fn bytes(&self, file: &StoredFile) -> StoreResult<Option<Bytes>> {
-        self.part(file, 0..file.bytes).await
-    }
-
-    /// Reads a part of the bytes of a file; `None` if it was deleted.
-    pub(crate) async fn part(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>> {
-        self.store()?.file_bytes(file, range).await
-    }
-
     /// Lists files of an owner, the newest first, before the one with the number `before`.
     pub(crate) async fn list(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>> {
         self.store()?.files(owner, before, limit).await
     }
 
     pub(crate) async fn delete(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile> {
-        self.store()?.delete_file(owner, id, deletion).await
+        let deleted = self.store()?.delete_file(owner, id, deletion).await?;
+        if deleted == DeletedFile::Deleted {
+            let left = self.delete_objects().await;
+            left.unwrap_or_else(|error| tracing::warn!(?error, "the bytes of a file are left to the next sweep"));
+        }
+        Ok(deleted)
     }
 
     /// Deletes the files that no thread has used for the configured time. Returns their number.
     pub(crate) async fn sweep(&self) -> StoreResult<u64> {
         let now = now();
         let unused_before = self.0.options.unused_age.and_then(|age| now.checked_sub_unsigned(age));
-        self.store()?.sweep_files(unused_before, now).await
+        let swept = self.store()?.sweep_files(unused_before, now).await?;
+        self.delete_objects().await?;
+        Ok(swept)
     }
 
     /// Returns what signs the URLs of files, and checks them.
@@ -184,6 +184,12 @@ impl Files {
     }
 }
 
+/// Returns the SHA-256, in hex. 20 MiB take about 15 ms.
+async fn digest(bytes: Bytes) -> StoreResult<String> {
+    let digest = tokio::task::spawn_blocking(move || hex(&Sha256::digest(&bytes))).await;
+    digest.map_err(|error| StoreError::Failed(error.into()))
+}
+
 /// Returns whether a text is `type/subtype` in the characters that headers can have.
 fn is_media_type(text: &str) -> bool {
     let is_token = |text: &str| {
@@ -194,6 +200,8 @@ fn is_media_type(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use futures::TryStreamExt as _;
+
     use super::*;
     use crate::store::MemoryStore;
 
@@ -223,7 +231,8 @@ mod tests {
         assert_eq!(files.file(Some("key:bob"), &file.id).await.unwrap(), None);
         assert_eq!(files.file(None, &file.id).await.unwrap().as_ref(), Some(&file));
         assert_eq!(files.bytes(&file).await.unwrap().as_deref(), Some(PNG));
-        assert_eq!(files.part(&file, 1..4).await.unwrap().as_deref(), Some(&b"PNG"[..]));
+        let part: Vec<_> = files.stream(&file, 1..4).await.unwrap().unwrap().try_collect().await.unwrap();
+        assert_eq!(part, ["PNG"]);
         for (declared, expected) in
             [("text/plain", "text/plain"), ("", "application/octet-stream"), ("a", "application/octet-stream")]
         {

@@ -31,6 +31,10 @@ pub struct FileOptions {
     #[cfg_attr(test, schemars(range(min = 1)))]
     #[default(7)]
     pub url_days: u32,
+    /// The object store that gets the bytes of new files in place of the database: `s3://BUCKET/PATH`, `gs://…`, `az://…`, or a
+    /// folder, `file:///PATH`. It needs the feature `object-store`.
+    #[cfg_attr(test, schemars(regex(pattern = "^(s3|gs|az|file)://.")))]
+    pub url: Option<String>,
     /// The URL of this server in the URLs of files, for clients that reach it by another server. By default that of the request.
     #[cfg_attr(test, schemars(regex(pattern = "^https?://")))]
     pub public_url: Option<String>,

@@ -3,11 +3,16 @@
 //! A file is stored in chunks. Its row is reserved first, with its bytes, so that concurrent uploads cannot exceed a limit together;
 //! nobody sees it until the last chunk is stored. A file is *used* by the threads whose messages name it. One that no thread uses
 //! is deleted by [`FileStore::sweep_files`].
+//!
+//! The bytes can be at an object store ([`FileObjects`]). The row is there before the object, and the deletion of the row leaves the
+//! key of the object behind ([`FileStore::deleted_objects`]) in the same transaction, until the object is deleted. So a crash at
+//! any point leaves no object that nothing names.
 
-use std::{collections::BTreeSet, ops::Range, sync::Arc};
+use std::{collections::BTreeSet, fmt, ops::Range, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::stream::BoxStream;
 use sha2::{Digest as _, Sha256};
 
 use super::{Millis, StoreResult};
@@ -26,7 +31,7 @@ pub trait FileStore: Send + Sync {
     /// Reads a file without its bytes: of this owner, or of any one if `owner` is `None`.
     async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>>;
 
-    /// Reads a part of a file's bytes. Returns `None` if it was deleted.
+    /// Reads a part of a file's bytes, which are not at an object store. Returns `None` if it was deleted.
     ///
     /// # Errors
     /// [`StoreError::Failed`](super::StoreError::Failed) if the bytes are damaged.
@@ -44,6 +49,32 @@ pub trait FileStore: Send + Sync {
 
     /// Returns the secret of this store, which is made once. All processes that share the store get the same.
     async fn secret(&self) -> StoreResult<[u8; 32]>;
+
+    /// Returns up to `limit` keys of objects whose files are deleted.
+    async fn deleted_objects(&self, _limit: usize) -> StoreResult<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Notes that these objects are deleted.
+    async fn forget_objects(&self, _keys: &[String]) -> StoreResult<()> {
+        Ok(())
+    }
+}
+
+/// The pieces of a file.
+pub type FileStream = BoxStream<'static, StoreResult<Bytes>>;
+
+/// Keeps the bytes of files in place of the database.
+#[async_trait]
+pub trait FileObjects: fmt::Debug + Send + Sync {
+    /// Stores an object.
+    async fn write(&self, key: &str, bytes: Bytes) -> StoreResult<()>;
+
+    /// Reads a part of an object. Returns `None` if there is no such object.
+    async fn read(&self, key: &str, range: Range<u64>) -> StoreResult<Option<FileStream>>;
+
+    /// Deletes an object, if it exists.
+    async fn delete(&self, key: &str) -> StoreResult<()>;
 }
 
 /// A file to store.
@@ -62,6 +93,8 @@ pub struct NewFile<'a> {
     pub max_of_owner: Option<u64>,
     /// The most bytes that all files of the store have together.
     pub max_of_all: Option<u64>,
+    /// Gets the bytes in place of the database. A store in memory keeps them itself.
+    pub objects: Option<&'a dyn FileObjects>,
 }
 
 /// The width and the height of an image, in pixels.
@@ -86,6 +119,8 @@ pub struct StoredFile {
     pub bytes: u64,
     pub size: Option<ImageSize>,
     pub created_at: Millis,
+    /// The key of the bytes, if they are at an object store.
+    pub object_key: Option<String>,
 }
 
 /// The result of storing a file.
@@ -118,9 +153,11 @@ pub enum DeletedFile {
 
 impl StoredFile {
     pub(super) fn new(number: i64, file: &NewFile<'_>) -> Self {
+        let id = format!("file_{}", uuid::Uuid::new_v4().simple());
         Self {
             number,
-            id: format!("file_{}", uuid::Uuid::new_v4().simple()),
+            object_key: file.objects.map(|_| id.clone()),
+            id,
             owner: file.owner.into(),
             digest: file.digest.to_owned(),
             media_type: file.media_type.to_owned(),

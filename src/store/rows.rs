@@ -160,6 +160,7 @@ pub(super) fn file(row: &impl DbRow) -> StoreResult<StoredFile> {
         bytes: count(row, "bytes")?,
         size: pixels("width")?.zip(pixels("height")?).map(|(width, height)| ImageSize { width, height }),
         created_at: number(row, "created_at")?,
+        object_key: optional_text(row, "object_key")?.map(str::to_owned),
     })
 }
 

@@ -253,8 +253,12 @@ impl Threads {
             loop {
                 let page = threads.list(owner.as_ref(), &ThreadPage::first(DELETED_PER_PAGE)).await?;
                 if page.is_empty() {
-                    let owner = owner_of(owner.as_ref());
-                    return Ok(deleted + threads.runs.store.call("delete_all", |store| store.delete_all(&owner)).await?);
+                    let (owner, runs) = (owner_of(owner.as_ref()), &threads.runs);
+                    deleted += runs.store.call("delete_all", |store| store.delete_all(&owner)).await?;
+                    if let Some(files) = &runs.files {
+                        files.delete_objects().await?;
+                    }
+                    return Ok(deleted);
                 }
                 for thread in page {
                     match threads.delete_found(thread).await {

@@ -22,6 +22,10 @@ use reqwest::{Client, ClientBuilder, redirect::Policy};
 /// The default time limit on connecting.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The time limit on a request with a part of a file, and on the next bytes of a response.
+#[cfg(feature = "object-store")]
+const OBJECT_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Options of a client.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
@@ -62,6 +66,15 @@ pub fn client(options: &ClientOptions) -> Result<Client, ClientError> {
 /// A `ClientError`.
 pub fn direct_client(options: &ClientOptions) -> Result<Client, ClientError> {
     Ok(builder(options)?.no_proxy().build()?)
+}
+
+/// Returns a client for an object store, which reads its responses whole or in pieces without long pauses.
+///
+/// # Errors
+/// A `ClientError`.
+#[cfg(feature = "object-store")]
+pub(crate) fn object_client() -> Result<Client, ClientError> {
+    Ok(builder(&ClientOptions::default())?.read_timeout(OBJECT_TIMEOUT).build()?)
 }
 
 fn builder(options: &ClientOptions) -> Result<ClientBuilder, ClientError> {

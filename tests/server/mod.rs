@@ -7,6 +7,8 @@ mod documents;
 #[cfg(target_os = "linux")]
 mod first_agent;
 mod library;
+#[cfg(feature = "object-store")]
+mod object_store;
 mod process;
 mod recordings;
 mod replicas;

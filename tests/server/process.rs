@@ -9,12 +9,12 @@ use crate::support::{
     server::{BINARY, Process},
 };
 
-fn client() -> reqwest::Client {
+pub(super) fn client() -> reqwest::Client {
     agui_server::internal::direct_client(&Default::default()).unwrap()
 }
 
 /// Runs a command that ends by itself. Returns its exit code, standard output and standard error.
-fn command(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
+pub(super) fn command(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let output = Command::new(BINARY).args(arguments).envs(environment.iter().copied()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))

@@ -1,12 +1,19 @@
 //! The promises of the stores of this crate about files.
 
-use std::collections::HashSet;
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Range,
+    sync::Mutex,
+};
 
 use agui_server::{
-    internal::{DeletedFile, FileDeletion, FileStore, ImageSize, NewFile, PutFile, StoredFile, now},
+    internal::{
+        DeletedFile, FileDeletion, FileObjects, FileStore, FileStream, ImageSize, NewFile, PutFile, StoredFile, now,
+    },
     protocol::{ContentPart, Message, PartSource},
-    store::{Millis, Store, ThreadKey},
+    store::{Millis, Store, StoreError, ThreadKey},
 };
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::join_all;
 use sha2::{Digest as _, Sha256};
@@ -19,6 +26,7 @@ pub async fn check<S: Store>(new_store: impl AsyncFn() -> S) {
 }
 
 const PROMISES: &[(&str, Promise)] = &[
+    ("the_objects_of_deleted_files_stay_noted", |store| Box::pin(the_objects_of_deleted_files_stay_noted(store))),
     ("the_same_bytes_of_an_owner_are_one_file", |store| Box::pin(the_same_bytes_of_an_owner_are_one_file(store))),
     ("bytes_are_read_whole_and_in_parts", |store| Box::pin(bytes_are_read_whole_and_in_parts(store))),
     ("files_are_listed_newest_first", |store| Box::pin(files_are_listed_newest_first(store))),
@@ -56,6 +64,7 @@ fn new_file(owner: &'static str, bytes: impl Into<Bytes>) -> NewFile<'static> {
         now: NOW,
         max_of_owner: None,
         max_of_all: None,
+        objects: None,
     }
 }
 
@@ -256,6 +265,7 @@ pub async fn put_file(store: &DynStore, owner: &str, bytes: Vec<u8>) -> String {
         now: NOW,
         max_of_owner: None,
         max_of_all: None,
+        objects: None,
     };
     match store.files().unwrap().put(&file).await.unwrap() {
         PutFile::Stored(file) | PutFile::Existed(file) => file.id,
@@ -271,4 +281,63 @@ pub async fn delete_file(store: &DynStore, owner: &str, id: &str) {
 
 fn digest_of(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[derive(Debug, Default)]
+struct FakeObjects {
+    objects: Mutex<BTreeMap<String, Bytes>>,
+    is_broken: bool,
+}
+
+#[async_trait]
+impl FileObjects for FakeObjects {
+    async fn write(&self, key: &str, bytes: Bytes) -> Result<(), StoreError> {
+        if self.is_broken {
+            return Err(StoreError::Unavailable("broken".into()));
+        }
+        self.objects.lock().unwrap().insert(key.to_owned(), bytes);
+        Ok(())
+    }
+
+    async fn read(&self, _: &str, _: Range<u64>) -> Result<Option<FileStream>, StoreError> {
+        Ok(None)
+    }
+
+    async fn delete(&self, _: &str) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+async fn the_objects_of_deleted_files_stay_noted(store: DynStore) {
+    let files = store.files().unwrap();
+    let objects = FakeObjects::default();
+    let at_objects = |owner, bytes: &'static str| NewFile { objects: Some(&objects), ..new_file(owner, bytes) };
+    let put = async |owner, bytes: &'static str| match put_with(files, at_objects(owner, bytes)).await {
+        PutFile::Stored(file) => file,
+        other => panic!("{other:?}"),
+    };
+    let noted = async || files.deleted_objects(10).await.unwrap();
+    let (first, second, other) = (put(ANN, "a").await, put(ANN, "b").await, put(BOB, "a").await);
+    let Some(key) = first.object_key.clone() else {
+        assert!(objects.objects.lock().unwrap().is_empty(), "a store in memory has the bytes itself");
+        return;
+    };
+    assert_eq!(objects.objects.lock().unwrap()[&key], "a");
+    assert_eq!(files.file(Some(ANN), &first.id).await.unwrap(), Some(first.clone()));
+    assert!(store.damaged_rows().await.unwrap().is_empty(), "no chunks are missing");
+    assert_eq!(noted().await, Vec::<String>::new());
+
+    files.delete_file(ANN, &first.id, FileDeletion::UnlessUsed).await.unwrap();
+    assert_eq!(noted().await, [key.clone()]);
+    files.forget_objects(&[key]).await.unwrap();
+    store.delete_all(ANN).await.unwrap();
+    assert_eq!(noted().await, [second.object_key.unwrap()]);
+    assert_eq!(files.sweep_files(Some(NOW + 1), NOW + 1).await.unwrap(), 1);
+    assert_eq!(noted().await.len(), 2);
+
+    let broken = FakeObjects { is_broken: true, ..FakeObjects::default() };
+    let file = NewFile { objects: Some(&broken), digest: "d", ..new_file(BOB, "c") };
+    assert!(matches!(files.put(&file).await, Err(StoreError::Unavailable(_))));
+    assert_eq!(noted().await.len(), 3, "the object may be there in part");
+    assert!(files.files(BOB, None, 10).await.unwrap().is_empty(), "{other:?}");
 }

@@ -1,6 +1,6 @@
 //! `GET` and `HEAD /files/{file}`: the bytes of a file, whole or a range, for its owner or by a signed URL.
 
-use std::{io, ops::Range};
+use std::ops::Range;
 
 use axum::{
     body::Body,
@@ -8,8 +8,6 @@ use axum::{
     http::{HeaderName, HeaderValue, Method, StatusCode, header, request::Parts},
     response::IntoResponse as _,
 };
-use bytes::Bytes;
-use futures::{StreamExt as _, stream};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -21,12 +19,10 @@ use crate::{
     base::text::is_in,
     files::Files,
     http::{ApiError, ApiResult, App, Path, Query, accept::middleware::refuse_foreign, etag::has_copy, refuse},
-    store::{StoreResult, files::StoredFile, now},
+    store::{files::StoredFile, now},
 };
 
 const PDF: &str = "application/pdf";
-/// The bytes that are in memory for each response.
-const PIECE_BYTES: u64 = 256 * 1024;
 
 /// Nothing in a file runs or loads anything, also if it is opened as a page.
 const SANDBOX: HeaderValue = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
@@ -156,33 +152,14 @@ fn requested_range(head: &Parts, etag: &HeaderValue, length: u64) -> Requested {
     if range.is_empty() { Requested::Unsatisfiable } else { Requested::Part(range) }
 }
 
-/// The first piece is read before the response begins, so that an error of the store has a status.
+/// The stream is opened before the response begins, so that an error of the store has a status.
 async fn content(files: Files, file: &StoredFile, range: Range<u64>, method: &Method) -> ApiResult {
     let length = [(header::CONTENT_LENGTH, range.end - range.start)];
     if *method == Method::HEAD {
         return Ok((length, Body::empty()).into_response());
     }
-    let first = piece(&files, file, &range).await?.ok_or(ApiError::UnknownFile)?;
-    let (file, at) = (file.clone(), range.start + first.len() as u64);
-    let rest = stream::try_unfold(at, move |at| {
-        let (files, file, range) = (files.clone(), file.clone(), at..range.end);
-        async move {
-            if range.is_empty() {
-                return Ok(None);
-            }
-            let piece = piece(&files, &file, &range).await.map_err(io::Error::other)?;
-            let piece = piece.ok_or_else(|| io::Error::other("the file was deleted"))?;
-            let next = at + piece.len() as u64;
-            Ok(Some((piece, next)))
-        }
-    });
-    Ok((length, Body::from_stream(stream::iter([io::Result::Ok(first)]).chain(rest))).into_response())
-}
-
-/// Reads the beginning of a range, up to the end of a chunk of the store.
-async fn piece(files: &Files, file: &StoredFile, range: &Range<u64>) -> StoreResult<Option<Bytes>> {
-    let end = (range.start / PIECE_BYTES + 1) * PIECE_BYTES;
-    files.part(file, range.start..end.min(range.end)).await
+    let pieces = files.stream(file, range).await?.ok_or(ApiError::UnknownFile)?;
+    Ok((length, Body::from_stream(pieces)).into_response())
 }
 
 #[cfg(test)]

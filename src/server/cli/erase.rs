@@ -30,7 +30,8 @@ pub(super) async fn erase(EraseArguments { owner, thread, options }: EraseArgume
     };
     let (loaded, _) = options.load()?;
     let (store, _) = open_store(&loaded.config).await?;
-    let runs = Runs::builder().stored(store.clone(), ThreadOptions::default());
+    let thread_options = ThreadOptions { files: loaded.config.files.clone(), ..ThreadOptions::default() };
+    let runs = Runs::builder().stored(store.clone(), thread_options);
     let threads = Threads::of(&runs).ok_or("the server stores no threads")?;
     let erased = threads.delete_all(principal.as_ref()).await?;
     // Without limits, a sweep completes deletions and removes nothing else.

@@ -1,8 +1,9 @@
 //! Checks that options fit together. Each section checks itself; rules across sections are here.
 
-use super::{Config, agent_values, auth, diagnose::ConfigError, origin::Origin, transcription};
+use super::{Config, StoreUrl, agent_values, auth, diagnose::ConfigError, origin::Origin, transcription};
 use crate::{
     base::{InvalidOption, text::did_you_mean},
+    files::check_url,
     http::AllowRule,
     observe::{recordings::RecordOptions, telemetry::logs},
     tools::{http::HttpToolOptions, mcp::McpServerOptions},
@@ -52,6 +53,13 @@ impl Config {
         if let Some(wrong) = self.files.public_url.as_deref().filter(|url| server_url(url).is_none()) {
             let message = format!("{wrong:?} is not a URL such as \"https://chat.example.com\"");
             return Err(origin.error(&["files", "public_url"], &message));
+        }
+        if let Some(url) = &self.files.url {
+            let checked = match self.store.read(&self.server.data_dir) {
+                Ok(StoreUrl::Memory) => Err("a store in memory keeps files in memory: set [store] url".to_owned()),
+                _ => check_url(url),
+            };
+            return checked.map_err(|problem| origin.error(&["files", "url"], &problem));
         }
         Ok(())
     }

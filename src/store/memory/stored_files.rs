@@ -31,7 +31,7 @@ impl FileStore for MemoryStore {
             return Ok(PutFile::Full);
         }
         files.last_number += 1;
-        let stored = StoredFile::new(files.last_number, file);
+        let stored = StoredFile { object_key: None, ..StoredFile::new(files.last_number, file) };
         let entry = FileEntry { file: stored.clone(), bytes: file.bytes.clone(), unused_since: file.now };
         files.files.insert(stored.number, entry);
         Ok(PutFile::Stored(stored))

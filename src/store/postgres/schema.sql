@@ -114,7 +114,8 @@ CREATE TABLE agui_files (
     height BIGINT,
     created_at BIGINT NOT NULL,
     unused_since BIGINT,                -- when it was made or lost a thread; NULL if a thread uses it
-    stored BOOLEAN NOT NULL             -- whether all chunks are stored
+    object_key TEXT COLLATE "C",        -- of the bytes at an object store; NULL if they are in agui_file_chunks
+    stored BOOLEAN NOT NULL             -- whether all bytes are stored
 );
 CREATE UNIQUE INDEX agui_files_with_bytes ON agui_files (owner, digest) WHERE stored;
 CREATE INDEX agui_files_of_owner ON agui_files (owner, number) INCLUDE (bytes);
@@ -129,6 +130,17 @@ CREATE TABLE agui_file_chunks (
 );
 -- Pictures and documents are compressed already.
 ALTER TABLE agui_file_chunks ALTER COLUMN body SET STORAGE EXTERNAL;
+
+-- The objects of deleted files, which are to be deleted.
+CREATE TABLE agui_deleted_objects (
+    object_key TEXT COLLATE "C" PRIMARY KEY
+);
+CREATE FUNCTION agui_note_deleted_object() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO agui_deleted_objects (object_key) VALUES (OLD.object_key) ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER agui_files_deleted AFTER DELETE ON agui_files FOR EACH ROW WHEN (OLD.object_key IS NOT NULL)
+    EXECUTE FUNCTION agui_note_deleted_object();
 
 -- The threads whose messages name a file.
 CREATE TABLE agui_file_uses (

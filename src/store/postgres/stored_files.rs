@@ -51,6 +51,8 @@ const UNUSED: &str = include_str!("sql/unused_files.sql");
 
 const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ('files', $1) ON CONFLICT DO NOTHING";
 const REPLACE_SECRET: &str = "UPDATE agui_secrets SET value = $1 WHERE name = 'files'";
+const DELETED_OBJECTS: &str = "SELECT object_key FROM agui_deleted_objects LIMIT $1";
+const FORGET_OBJECTS: &str = "DELETE FROM agui_deleted_objects WHERE object_key = ANY($1::text[])";
 const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
 
 #[async_trait]
@@ -135,6 +137,15 @@ impl FileStore for PostgresStore {
         self.pool.all(sqlx::query(REPLACE_SECRET).bind(hex(&new))).await?;
         Ok(new)
     }
+
+    async fn deleted_objects(&self, limit: usize) -> StoreResult<Vec<String>> {
+        let found = self.pool.all(sqlx::query(DELETED_OBJECTS).bind(limit as i64)).await?;
+        found.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
+    async fn forget_objects(&self, keys: &[String]) -> StoreResult<()> {
+        self.pool.all(sqlx::query(FORGET_OBJECTS).bind(keys)).await.map(drop)
+    }
 }
 
 impl PostgresStore {
@@ -153,7 +164,10 @@ impl PostgresStore {
 
     async fn write_bytes(&self, reserved: StoredFile, file: &NewFile<'_>) -> StoreResult<PutFile> {
         let deleted = || StoreError::Unavailable("the upload took too long, or was deleted".into());
-        for chunk in chunks(&file.bytes) {
+        if let Some((objects, key)) = file.objects.zip(reserved.object_key.as_deref()) {
+            objects.write(key, file.bytes.clone()).await?;
+        }
+        for chunk in chunks(&file.bytes).take_while(|_| file.objects.is_none()) {
             let insert = sqlx::query(INSERT_CHUNK).bind(reserved.number).bind(chunk.number).bind(chunk.digest);
             self.pool.first(insert.bind(&chunk.body[..])).await?.ok_or_else(deleted)?;
         }
@@ -191,7 +205,8 @@ async fn reserve_new(operation: &mut Operation, file: &NewFile<'_>) -> StoreResu
     let pixels = |pixels: fn(crate::store::files::ImageSize) -> u32| new.size.map(|size| i64::from(pixels(size)));
     let insert = sqlx::query(RESERVE).bind(&*new.owner).bind(&new.id).bind(&new.digest).bind(&new.media_type);
     let insert = insert.bind(&new.name).bind(new.bytes.cast_signed()).bind(pixels(|size| size.width));
-    let row = operation.first(insert.bind(pixels(|size| size.height)).bind(new.created_at)).await?;
+    let row =
+        operation.first(insert.bind(pixels(|size| size.height)).bind(new.created_at).bind(&new.object_key)).await?;
     let number = row.ok_or_else(|| StoreError::Failed("a file has no number".into()))?.try_get(0)?;
     Ok(PutFile::Stored(StoredFile { number, ..new }))
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::store::OpenError;
 
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 
 const SCHEMA: &str = include_str!("schema.sql");
 

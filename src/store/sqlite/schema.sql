@@ -3,7 +3,7 @@
 -- many runs changes few pages.
 
 CREATE TABLE agui_schema (version INTEGER NOT NULL);
-INSERT INTO agui_schema (version) VALUES (2);
+INSERT INTO agui_schema (version) VALUES (3);
 
 CREATE TABLE agui_threads (
     number INTEGER PRIMARY KEY,
@@ -106,7 +106,8 @@ CREATE TABLE agui_files (
     height INTEGER,
     created_at INTEGER NOT NULL,
     unused_since INTEGER,           -- when it was made or lost a thread; NULL if a thread uses it
-    stored INTEGER NOT NULL         -- 1: all chunks are stored
+    object_key TEXT,                -- of the bytes at an object store; NULL if they are in agui_file_chunks
+    stored INTEGER NOT NULL         -- 1: all bytes are stored
 );
 CREATE UNIQUE INDEX agui_files_with_bytes ON agui_files (owner, digest) WHERE stored = 1;
 CREATE INDEX agui_files_of_owner ON agui_files (owner, number, bytes);
@@ -119,6 +120,14 @@ CREATE TABLE agui_file_chunks (
     body BLOB NOT NULL,             -- 256 KiB; the last one is shorter
     PRIMARY KEY (file, number)
 ) WITHOUT ROWID;
+
+-- The objects of deleted files, which are to be deleted.
+CREATE TABLE agui_deleted_objects (
+    object_key TEXT PRIMARY KEY
+) WITHOUT ROWID;
+CREATE TRIGGER agui_files_deleted AFTER DELETE ON agui_files WHEN OLD.object_key IS NOT NULL BEGIN
+    INSERT OR IGNORE INTO agui_deleted_objects (object_key) VALUES (OLD.object_key);
+END;
 
 -- The threads whose messages name a file.
 CREATE TABLE agui_file_uses (

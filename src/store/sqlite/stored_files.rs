@@ -70,6 +70,8 @@ const KEEP_USED: &str = "
 
 const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ('files', ?) ON CONFLICT DO NOTHING";
 const REPLACE_SECRET: &str = "UPDATE agui_secrets SET value = ? WHERE name = 'files'";
+const DELETED_OBJECTS: &str = "SELECT object_key FROM agui_deleted_objects LIMIT ?";
+const FORGET_OBJECT: &str = "DELETE FROM agui_deleted_objects WHERE object_key = ?";
 const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
 
 #[async_trait]
@@ -88,7 +90,7 @@ impl FileStore for SqliteStore {
         let reserved = self.writer.write(move |tx| reserve(tx, &new, max, is_full)).await?;
         let PutFile::Stored(reserved) = reserved else { return Ok(reserved) };
         let number = reserved.number;
-        match self.write_bytes(reserved, file.bytes.clone()).await {
+        match self.write_bytes(reserved, file).await {
             Ok(PutFile::Stored(stored)) => Ok(PutFile::Stored(stored)),
             other => {
                 let unlink = move |tx: &mut Tx<'_>| tx.execute(UNLINK, [number]).and_then(|_| truncate::owe(tx));
@@ -175,12 +177,27 @@ impl FileStore for SqliteStore {
         };
         self.writer.write(secret).await
     }
+
+    async fn deleted_objects(&self, limit: usize) -> StoreResult<Vec<String>> {
+        let select =
+            move |conn: &Connection| all(conn, DELETED_OBJECTS, [limit as i64], |row| Ok(row.get::<_, String>(0)?));
+        self.readers.read(ReadKind::Page, SERVER, select).await
+    }
+
+    async fn forget_objects(&self, keys: &[String]) -> StoreResult<()> {
+        let keys = keys.to_vec();
+        let forget = move |tx: &mut Tx<'_>| keys.iter().try_for_each(|key| tx.execute(FORGET_OBJECT, [key]).map(drop));
+        self.writer.run(JobKind::Ending, forget).await
+    }
 }
 
 impl SqliteStore {
-    async fn write_bytes(&self, file: StoredFile, bytes: Bytes) -> StoreResult<PutFile> {
-        let number = file.number;
-        for chunk in chunks(&bytes) {
+    async fn write_bytes(&self, file: StoredFile, new: &NewFile<'_>) -> StoreResult<PutFile> {
+        let (number, at_database) = (file.number, new.objects.is_none());
+        if let Some((objects, key)) = new.objects.zip(file.object_key.as_deref()) {
+            objects.write(key, new.bytes.clone()).await?;
+        }
+        for chunk in chunks(&new.bytes).take_while(|_| at_database) {
             let insert = move |tx: &mut Tx<'_>| {
                 let params = named_params! {
                     ":number": number, ":chunk": chunk.number, ":digest": chunk.digest, ":body": &chunk.body[..],
@@ -230,7 +247,7 @@ fn reserve(tx: &Tx<'_>, new: &StoredFile, max: Option<u64>, is_full: bool) -> St
         named_params! {
             ":owner": new.owner, ":id": new.id, ":digest": new.digest, ":media_type": new.media_type, ":name": new.name,
             ":bytes": new.bytes, ":width": new.size.map(|size| size.width), ":height": new.size.map(|size| size.height),
-            ":now": new.created_at,
+            ":object_key": new.object_key, ":now": new.created_at,
         },
     )?;
     Ok(PutFile::Stored(StoredFile { number: tx.conn.last_insert_rowid(), ..new.clone() }))
@@ -260,6 +277,7 @@ mod tests {
             now: now(),
             max_of_owner: None,
             max_of_all: None,
+            objects: None,
         }
     }
 
