@@ -173,11 +173,11 @@ async fn an_s3_server_has_the_bytes_of_files() {
         (StatusCode::SERVICE_UNAVAILABLE, &"store_unavailable".into()),
         "{body}"
     );
-    assert!(process.has_logged("the object store s3://bucket/a/b: ") && !process.has_logged("wr0ng"));
     assert_eq!(objects(&folder), 1, "nothing was written");
     assert!(ada.run().await.contains("RUN_FINISHED"));
     process.signal("-TERM");
-    process.ended();
+    let (_, log) = process.ended();
+    assert!(log.contains("the object store s3://bucket/a/b: ") && !log.contains("wr0ng"), "{log}");
 
     let process = Process::start(&[], &right);
     let ada = Caller(&process, "a");
