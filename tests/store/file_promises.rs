@@ -328,7 +328,7 @@ async fn the_objects_of_deleted_files_stay_noted(store: DynStore) {
     assert_eq!(noted().await, Vec::<String>::new());
 
     files.delete_file(ANN, &first.id, FileDeletion::UnlessUsed).await.unwrap();
-    assert_eq!(noted().await, [key.clone()]);
+    assert_eq!(noted().await, [key.as_str()]);
     files.forget_objects(&[key]).await.unwrap();
     store.delete_all(ANN).await.unwrap();
     assert_eq!(noted().await, [second.object_key.unwrap()]);
