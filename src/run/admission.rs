@@ -12,9 +12,10 @@ use super::{
         snapshots::remove_placeholders,
         title::title_of,
     },
+    drive::driver::run_started,
     events::thread_event_hub::ThreadChange,
     limits::start_error::StartError,
-    log::{Follower, taken_back::taken_back},
+    log::{Follower, live::to_line, taken_back::taken_back},
     options::ConcurrentRuns,
     persist::stored_request::StoredRequest,
     request::{RunRequest, StartedRun},
@@ -282,6 +283,7 @@ impl Admission {
             _ => &plan.open_interrupts[..],
         };
         let title = branch.new.iter().find_map(|(message, _)| title_of(message));
+        let started = permit.detached.is_some().then(|| to_line(&run_started(input)));
         let now = now();
         let run = NewRun {
             key: &self.key,
@@ -299,6 +301,7 @@ impl Admission {
             interrupts,
             answered: plan.stored_replies(loaded.as_ref()),
             request: stored,
+            started: started.as_deref(),
             max_size: ThreadSize { messages: threads.options.max_messages, bytes: threads.options.max_bytes },
         };
         Ok(threads.store.call("begin", |store| store.begin(&run)).await?)

@@ -222,9 +222,10 @@ impl LogReplay {
         let mut events: Vec<Event> = Vec::new();
         if !self.has_started {
             events.push(RunStarted::new(key.id.clone(), run.id.clone()).into());
-            if request.adds_state {
-                events.push(StateSnapshot::new(self.kept.state().clone()).into());
-            }
+        }
+        // `RUN_STARTED` is stored with the begin, what follows it later.
+        if self.lines <= 1 && request.adds_state {
+            events.push(StateSnapshot::new(self.kept.state().clone()).into());
         }
         self.guard.close_all(&RunClosing::Failed, &mut events);
         let kept = self.kept.messages();

@@ -10,10 +10,14 @@ use super::{
         branch::LoadedThread, decide::BranchCase, decided, plan::Plan, resume::ResumeDecision, snapshots::snapshots,
     },
     drive::{
-        agent_with_files::AgentWithFiles, clock::RunLimits, driver::Run, progress::Drive as _,
-        run_report::context_in_span, transcript::Transcript,
+        agent_with_files::AgentWithFiles,
+        clock::RunLimits,
+        driver::{Run, run_started},
+        progress::Drive as _,
+        run_report::context_in_span,
+        transcript::Transcript,
     },
-    log::{Follower, LiveLog},
+    log::{Follower, LiveLog, live::to_line},
     options::ConcurrentRuns,
     persist::{detached, stored_run::StoredRun, transcribed_run::TranscribedRun},
     request::{RunRequest, StartedRun},
@@ -140,7 +144,10 @@ impl Admission {
 
         let run_id = request.input.run_id.clone();
         let is_detached = request.permit.detached.is_some();
-        let log = is_detached.then(|| Arc::new(LiveLog::new(lease.clone(), request_bytes, options.max_run_bytes)));
+        let log = is_detached.then(|| {
+            let log = LiveLog::new(lease.clone(), request_bytes, options.max_run_bytes);
+            Arc::new(log.begun(to_line(&run_started(&request.input))))
+        });
         let number = lease.thread;
         let active = ActiveRun::new(run_id.clone(), lease, request.permit.live.control.clone(), log.clone());
         let held = HeldLease::new(threads.clone(), key.clone(), turn, active);

@@ -50,7 +50,7 @@ pub struct ThreadOptions {
     pub on_disconnect_of: HashMap<String, OnDisconnect>,
     /// The maximum number of detached runs in this process.
     #[serde(skip)]
-    #[default(200)]
+    #[default(1000)]
     pub max_detached: usize,
     /// The maximum number of clients in this process that follow detached runs, beside those that started them. A principal
     /// has at most its share, as of concurrent runs ([`PrincipalLimits::share_percent`](crate::run::limits::quota::PrincipalLimits::share_percent)).

@@ -120,6 +120,7 @@ columns! {
         state_number: Option<i64> = run.state_number,
         answered: Option<String> = list_to_json(&run.answered),
         request: Option<String> = run.request.map(str::to_owned),
+        started: Option<String> = run.started.map(str::to_owned),
         max_messages: u64 = run.max_size.messages,
         max_bytes: u64 = run.max_size.bytes,
         #[serde(skip)]
@@ -134,6 +135,13 @@ columns! {
         last: i64 = (batch.first + batch.events.len() as u64).saturating_sub(1).cast_signed(),
         body: String = lines(&batch.events)?,
         times: String = times(batch)?,
+    }
+}
+
+impl BatchColumns {
+    /// Returns the first batch of a log.
+    pub(super) fn begin(lease: Lease, line: &str) -> Self {
+        Self { lease, first: 1, last: 1, body: line.to_owned(), times: "0".to_owned() }
     }
 }
 

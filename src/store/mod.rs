@@ -88,7 +88,7 @@ use crate::protocol::{MessageId, ResumeEntry, RunId};
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Begins a run: creates the thread if `run.expected` is `None`, takes its lease, stores the run as running, and
-    /// stores the client's messages. An ended run of the same id is replaced, with its log.
+    /// stores the client's messages and the first line of the log. An ended run of the same id is replaced, with its log.
     ///
     /// Writes nothing when another run is running, when the thread's version is not `run.expected`, or when the thread
     /// would become larger than `run.max_size`.

@@ -54,6 +54,8 @@ pub struct NewRun<'a> {
     /// What a detached run is given beside messages and state, as JSON. It is kept with the log, for
     /// [`Store::run_start`](super::Store::run_start).
     pub request: Option<&'a str>,
+    /// The first event of a detached run's log, as one line of JSON. Its time is 0.
+    pub started: Option<&'a str>,
     /// The maximum size of the thread. An updated message counts with its old and its new body.
     pub max_size: ThreadSize,
 }
@@ -77,6 +79,7 @@ impl<'a> NewRun<'a> {
             interrupts: &[],
             answered: Vec::new(),
             request: None,
+            started: None,
             max_size: ThreadSize { messages: u64::MAX, bytes: u64::MAX },
         }
     }

@@ -28,7 +28,7 @@ use crate::run::{
 use crate::{
     agent::{Agent, BeginDrawing, Drawing, EventStream, Principal, RunContext},
     protocol::{
-        Event, RunAgentInput, RunId, TokenUsage,
+        Event, RunAgentInput, TokenUsage,
         event::{RunFinished, RunOutcome, RunStarted},
     },
 };
@@ -47,7 +47,6 @@ pub struct Run {
     clock: Clock,
     guard: Guard,
     cx: RunContext,
-    parent_run_id: Option<RunId>,
     begin_drawing: Option<BeginDrawing>,
     taps: Taps,
     permit: Option<RunPermit>,
@@ -59,6 +58,12 @@ enum RunStage {
     Opened(Arc<dyn Agent>, Box<RunAgentInput>),
     Running(EventStream, Option<Box<dyn Drawing>>),
     Ended,
+}
+
+/// Returns the first event of a run.
+pub(crate) fn run_started(input: &RunAgentInput) -> Event {
+    let started = RunStarted::new(input.thread_id.clone(), input.run_id.clone());
+    RunStarted { parent_run_id: input.parent_run_id.clone(), ..started }.into()
 }
 
 impl fmt::Debug for Run {
@@ -94,7 +99,6 @@ impl Run {
         });
         Self {
             guard: Guard::new(&input),
-            parent_run_id: input.parent_run_id.clone(),
             stage: RunStage::Opening(agent, Box::new(input)),
             cx,
             clock: Clock::start(limits),
@@ -203,11 +207,8 @@ impl Run {
     fn advance_stage(&mut self, sink: &mut impl EventSink) -> Option<Progress> {
         match std::mem::replace(&mut self.stage, RunStage::Ended) {
             RunStage::Opening(agent, input) => {
-                let id = self.cx.identity();
-                let mut started = RunStarted::new(id.thread_id.clone(), id.run_id.clone());
-                started.parent_run_id = self.parent_run_id.take();
                 self.events += 1;
-                sink.emit(&started.into());
+                sink.emit(&run_started(&input));
                 self.clock.note_event();
                 self.stage = RunStage::Opened(agent, input);
                 Some(Progress::Moved)

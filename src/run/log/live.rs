@@ -84,6 +84,13 @@ impl LiveLog {
         Self { lease, max_bytes, begun: Instant::now(), is_delivered, is_awaited, state, producer, changed }
     }
 
+    /// The log of a run that has begun with this line, which is stored.
+    pub(crate) fn begun(self, line: String) -> Self {
+        self.state.lock().total_bytes += line.len() as u64;
+        self.confirm_written(EventBatch { lease: self.lease.clone(), first: 1, events: vec![line], times: vec![0] });
+        self
+    }
+
     /// The log of a run that another process began `elapsed` ago, with `stored` lines so far.
     pub(crate) fn continued(self, elapsed: Duration, stored: u64) -> Self {
         self.state.lock().written = stored;

@@ -1,8 +1,8 @@
 //! Writes the logs of all runs of this process.
 //!
 //! A transaction for the events of a hundred runs costs about as much as one for the events of a single run. Events that
-//! come within [`WRITE_INTERVAL`] of the last write are therefore written together; others are written at once, and so are
-//! those that an agent waits for.
+//! come within an interval after the last write are therefore written together; others are written at once, and so are those
+//! that an agent waits for. The interval follows the cost of a write, so that writing takes a small part of the time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,10 @@ use crate::{
     store::{EventBatch, StoreError},
 };
 
-const WRITE_INTERVAL: Duration = Duration::from_millis(40);
+/// The shortest and the longest interval between writes. Several servers write to a shared store, whose interval is the longest.
+const WRITE_INTERVALS: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(40)];
+/// The part of the time that writing takes: a tenth.
+const TIMES_LONGER: u32 = 10;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default)]
@@ -40,11 +43,13 @@ impl LogWriter {
     }
 
     pub(crate) async fn run(&self, store: MeasuredStore) {
-        let mut last = Instant::now();
+        let [shortest, longest] = WRITE_INTERVALS;
+        let shortest = if store.shared().is_some() { longest } else { shortest };
+        let (mut last, mut interval) = (Instant::now(), longest);
         loop {
             self.wake.notified().await;
             // A write in a hurry does not put off that of the gathered events.
-            if timeout_at(last + WRITE_INTERVAL, self.hurry.notified()).await.is_err() {
+            if timeout_at(last + interval, self.hurry.notified()).await.is_err() {
                 last = Instant::now();
             }
             let mut scheduled = std::mem::take(&mut *self.scheduled.lock());
@@ -54,7 +59,9 @@ impl LogWriter {
             let (logs, batches): (Vec<_>, Vec<_>) =
                 scheduled.into_iter().filter_map(|log| log.take_pending().map(|batch| (log, batch))).unzip();
             if !batches.is_empty() {
+                let begin = Instant::now();
                 write(&store, logs, batches).await;
+                interval = (begin.elapsed() * TIMES_LONGER).clamp(shortest, longest);
             }
         }
     }

@@ -81,7 +81,13 @@ fn poll_events(transcribed: &mut TranscribedRun, log: &Arc<LiveLog>, cx: &mut Co
         if let Some(stop) = ready!(log.poll_space(cx)) {
             transcribed.stop(stop);
         }
-        match ready!(transcribed.poll_progress(cx, &mut |event: &Event| log.push(to_line(event), time))) {
+        let mut push = |event: &Event| {
+            // Stored when the run began.
+            if !matches!(event, Event::RunStarted(_)) {
+                log.push(to_line(event), time);
+            }
+        };
+        match ready!(transcribed.poll_progress(cx, &mut push)) {
             Progress::Ended => return Poll::Ready(()),
             Progress::Moved | Progress::Heartbeat => {}
         }

@@ -17,7 +17,7 @@ pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {
     ThreadOptions {
         on_disconnect: config.runs.on_disconnect,
         on_disconnect_of: of_agents.collect(),
-        max_detached: config.runs.max_detached,
+        max_detached: config.runs.max_detached.unwrap_or(config.runs.max_concurrent),
         max_followers: config.runs.max_followers,
         detached_max: config.runs.detached_max,
         max_continuations: config.runs.max_continuations,

@@ -95,9 +95,9 @@ pub(crate) struct RunsConfig {
     pub(crate) idle: Option<Duration>,
     /// The effect of a client that disconnects on its run. A request and an agent can override it.
     pub(crate) on_disconnect: OnDisconnect,
-    /// The largest number of concurrent detached runs. More are refused with 503. 0: no run can be detached.
-    #[default(200)]
-    pub(crate) max_detached: usize,
+    /// The largest number of concurrent detached runs. More are refused with 503. 0: no run can be detached. Without it, the same as
+    /// `max_concurrent`.
+    pub(crate) max_detached: Option<usize>,
     /// The largest number of clients that follow detached runs, beside those that started them. More are refused with
     /// 503.
     #[default(2000)]

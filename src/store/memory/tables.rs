@@ -222,10 +222,12 @@ impl ThreadEntry {
 impl RunEntry {
     pub(super) fn new(thread: i64, number: i64, run: &NewRun<'_>, head: i64, state: Option<i64>) -> Self {
         let record = RunRecord::new(number, thread, run.run_id.clone(), run.agent.to_owned());
-        let record = RunRecord { detached: run.detached, started_at: run.now, ..record };
+        let events = run.started.iter().len() as u64;
+        let record = RunRecord { detached: run.detached, started_at: run.now, events, ..record };
         let answered = run.answered.clone();
         let start = run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
-        Self { record, head, state, answered, start, ..Self::default() }
+        let log = run.started.iter().map(|line| (0, (*line).to_owned())).collect();
+        Self { record, head, state, answered, start, log, ..Self::default() }
     }
 
     pub(super) fn append(&mut self, batch: &EventBatch) {

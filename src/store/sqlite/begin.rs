@@ -6,13 +6,14 @@ use rusqlite::{Row, named_params};
 use serde_json::Value;
 
 use super::{
+    events,
     finish::{ends, state_number, write_branch, write_state},
     reader::{RUN_BY_NUMBER, one},
     writer::Tx,
 };
 use crate::store::{
     BeginOutcome, Lease, RunStatus, StoreError, StoreResult, ThreadSize, ThreadVersion,
-    columns::BeginColumns,
+    columns::{BatchColumns, BeginColumns},
     rows,
     text::{list_to_json, parse_json},
 };
@@ -27,11 +28,7 @@ const INSERT_START: &str =
     "INSERT INTO agui_run_starts (run, head, state, request) VALUES (:run, :head, :state, :request)";
 
 const FIND_SAME_ID: &str = "SELECT number, answered FROM agui_runs WHERE thread = :thread AND id = :id";
-const DELETE_RUN: [&str; 3] = [
-    "DELETE FROM agui_runs WHERE number = ?",
-    "DELETE FROM agui_events WHERE run = ?",
-    "DELETE FROM agui_run_starts WHERE run = ?",
-];
+const DELETE_RUN: [&str; 2] = ["DELETE FROM agui_runs WHERE number = ?", "DELETE FROM agui_run_starts WHERE run = ?"];
 
 struct FoundThread {
     version: ThreadVersion,
@@ -94,8 +91,12 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
         let start = named_params! { ":run": run, ":head": head, ":state": state, ":request": request };
         tx.execute(INSERT_START, start)?;
     }
+    let lease = Lease { thread, run, holder: new.holder.clone() };
+    if let Some(started) = &new.started {
+        events::insert(tx, &BatchColumns::begin(lease.clone(), started))?;
+    }
     Ok(BeginOutcome::Begun {
-        lease: Lease { thread, run, holder: new.holder.clone() },
+        lease,
         version: found.map_or(1, |found| found.version.version + 1),
         last_message,
         state_number: state,
@@ -133,5 +134,7 @@ fn delete_same_id(tx: &Tx<'_>, thread: i64, id: &str) -> StoreResult<Option<Opti
     for sql in DELETE_RUN {
         tx.execute(sql, [run])?;
     }
+    events::delete_rows(tx, &events::rows_of(tx.conn, &[run])?)?;
+    events::delete_ends(tx, &[run])?;
     Ok(Some(answered))
 }

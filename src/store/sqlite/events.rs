@@ -1,20 +1,60 @@
-//! The logs of runs: a row is a batch of events. Batches of many runs are written in one transaction.
+//! The logs of runs, in the order of time: a row is a batch of events of one run, and what one write brings stands together at the
+//! end of the table. A row names the run's row before it, and a row of `agui_log_ends` the last one.
+//!
+//! A log is therefore read from its end: back to what is wanted in steps of [`EVENTS_PER_SKIP`] events, then row by row.
 
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, named_params};
 
-use super::{reader::one, writer::Tx};
+use super::{
+    reader::{all, one},
+    writer::Tx,
+};
 use crate::store::{EventPage, Lease, RunStatus, StoreResult, columns::BatchColumns, rows};
 
-const INSERT: &str = "
-    INSERT INTO agui_events (run, last, first, body, times) SELECT ?1, ?2, ?3, ?4, ?5
-    WHERE NOT EXISTS (SELECT 1 FROM agui_events WHERE run = ?1 AND last >= ?2)";
-const HAS_LEASE: &str = "SELECT 1 FROM agui_threads WHERE number = ? AND run = ? AND holder = ?";
-const RUN: &str = "
-    SELECT status, events, (SELECT MAX(last) FROM agui_events WHERE run = number) AS logged
-    FROM agui_runs WHERE number = ?";
-const READ: &str = "SELECT first, last, body, times FROM agui_events WHERE run = ? AND last > ? ORDER BY last";
+const EVENTS_PER_SKIP: i64 = 512;
 
-pub(super) fn append(tx: &mut Tx<'_>, batches: &[BatchColumns]) -> StoreResult<Vec<bool>> {
+const HAS_LEASE: &str = "SELECT 1 FROM agui_threads WHERE number = ? AND run = ? AND holder = ?";
+const END: &str = "SELECT row, last, skip, oldest FROM agui_log_ends WHERE run = ?";
+const INSERT: &str = "
+    INSERT INTO agui_events (run, first, last, previous, skip, body, times)
+    VALUES (:run, :first, :last, :previous, :skip, :body, :times)";
+const SET_END: &str = "
+    INSERT INTO agui_log_ends (run, row, last, skip, oldest) VALUES (:run, :row, :last, :skip, :row)
+    ON CONFLICT (run) DO UPDATE SET row = :row, last = :last, skip = :skip";
+const RUN: &str = "
+    SELECT r.status, r.events, e.row, e.last AS logged FROM agui_runs AS r
+    LEFT JOIN agui_log_ends AS e ON e.run = r.number AND (r.has_log = 1 OR r.ended_at IS NULL) WHERE r.number = ?";
+const PLACE: &str = "SELECT number, first, last, previous, skip FROM agui_events WHERE number = ? AND run = ?";
+const READ: &str = "SELECT first, last, body, times FROM agui_events WHERE number = ?";
+const BETWEEN: &str = "SELECT number FROM agui_events WHERE number >= ? AND number < ? AND run = ?";
+const DELETE: &str = "DELETE FROM agui_events WHERE number = ? AND run = ?";
+const DELETE_END: &str = "DELETE FROM agui_log_ends WHERE run = ?";
+
+/// The end of a log. All numbers are those of rows, but for `last`, which is that of an event.
+#[derive(Default)]
+struct LogEnd {
+    row: i64,
+    last: i64,
+    skip: i64,
+    oldest: i64,
+}
+
+impl LogEnd {
+    fn find(conn: &Connection, run: i64) -> StoreResult<Option<Self>> {
+        one(conn, END, [run], |row| {
+            let of = |column| readable(row, column);
+            Ok(Self { row: of("row")?, last: of("last")?, skip: of("skip")?, oldest: of("oldest")? })
+        })
+    }
+}
+
+/// Returns a number; 0 if it is damaged, which ends the reading of a log.
+fn readable(row: &Row<'_>, column: &str) -> StoreResult<i64> {
+    Ok(rows::optional_number(row, column)?.unwrap_or_default())
+}
+
+/// Appends batches whose leases are held. Returns which are.
+pub(super) fn append(tx: &Tx<'_>, batches: &[BatchColumns]) -> StoreResult<Vec<bool>> {
     let append = |batch: &BatchColumns| {
         let Lease { thread, run, holder } = &batch.lease;
         let has_lease = tx.conn.prepare_cached(HAS_LEASE)?.exists((thread, run, holder))?;
@@ -26,28 +66,115 @@ pub(super) fn append(tx: &mut Tx<'_>, batches: &[BatchColumns]) -> StoreResult<V
     batches.iter().map(append).collect()
 }
 
-/// Appends a batch to the log of a run. The caller has checked the lease.
+/// Appends a batch to the log of a run, unless the log has it. The caller has checked the lease.
 pub(super) fn insert(tx: &Tx<'_>, batch: &BatchColumns) -> StoreResult<()> {
-    tx.execute(INSERT, (batch.lease.run, batch.last, batch.first, &batch.body, &batch.times)).map(drop)
+    let run = batch.lease.run;
+    let end = LogEnd::find(tx.conn, run)?.unwrap_or_default();
+    if end.last >= batch.last {
+        return Ok(());
+    }
+    let begins_step = end.last / EVENTS_PER_SKIP != batch.last / EVENTS_PER_SKIP;
+    let skip = if begins_step { end.row } else { end.skip };
+    tx.execute(
+        INSERT,
+        named_params! {
+            ":run": run, ":first": batch.first, ":last": batch.last, ":previous": end.row, ":skip": skip,
+            ":body": batch.body, ":times": batch.times,
+        },
+    )?;
+    let row = tx.conn.last_insert_rowid();
+    tx.execute(SET_END, named_params! { ":run": run, ":row": row, ":last": batch.last, ":skip": skip }).map(drop)
+}
+
+/// Where a row of a log stands.
+struct Place {
+    number: i64,
+    first: i64,
+    last: i64,
+    /// The run's row before it; 0 if there is none.
+    previous: i64,
+    /// An older row of the run, after which at most [`EVENTS_PER_SKIP`] events and one batch come; 0 if there is none.
+    skip: i64,
+}
+
+impl Place {
+    fn find(conn: &Connection, number: i64, run: i64) -> StoreResult<Option<Self>> {
+        one(conn, PLACE, (number, run), |row| {
+            let of = |column| readable(row, column);
+            Ok(Self { number, first: of("first")?, last: of("last")?, previous: of("previous")?, skip: of("skip")? })
+        })
+    }
+
+    /// Finds a row that this one names. It is older: a damaged number must not lead around for ever.
+    fn older(&self, conn: &Connection, number: i64, run: i64) -> StoreResult<Option<Self>> {
+        if number < self.number { Self::find(conn, number, run) } else { Ok(None) }
+    }
 }
 
 pub(super) fn read(conn: &Connection, run: i64, after: u64, mut space: usize) -> StoreResult<Option<EventPage>> {
     let tx = conn.unchecked_transaction()?;
     let page = |row: &Row<'_>| {
         let status = rows::status(rows::text(row, "status")?);
-        let count = match status {
-            RunStatus::Running => rows::optional_number(row, "logged")?.unwrap_or_default().cast_unsigned(),
-            _ => rows::count(row, "events")?,
-        };
-        Ok(EventPage::new(after, status, count))
+        let logged = rows::optional_number(row, "logged")?.unwrap_or_default().cast_unsigned();
+        let count = if status == RunStatus::Running { logged } else { rows::count(row, "events")? };
+        let end = rows::optional_number(row, "row")?.filter(|_| logged > after);
+        Ok((EventPage::new(after, status, count), end))
     };
-    let Some(mut page) = one(&tx, RUN, [run], page)? else { return Ok(None) };
-    let mut select = tx.prepare_cached(READ)?;
-    let mut batches = select.query((run, i64::try_from(after).unwrap_or(i64::MAX)))?;
-    while let Some(batch) = batches.next()? {
-        if !page.extend(batch, &mut space)? {
-            break;
+    let Some((mut page, end)) = one(&tx, RUN, [run], page)? else { return Ok(None) };
+    let mut places = Vec::new();
+    let mut place = end.map(|end| Place::find(&tx, end, run)).transpose()?.flatten();
+    while let Some(found) = place {
+        let skipped = found.older(&tx, found.skip, run)?;
+        places.push(found);
+        place = skipped.filter(|place| place.last.cast_unsigned() > after);
+    }
+    while let Some(newest) = places.pop() {
+        let next = (page.first + page.events.len() as u64).cast_signed();
+        for number in rows_back_to(&tx, run, newest, next)?.into_iter().rev() {
+            let has_space = one(&tx, READ, [number], |row| page.extend(row, &mut space))?;
+            if has_space != Some(true) {
+                return Ok(Some(page));
+            }
         }
     }
     Ok(Some(page))
+}
+
+/// Returns the rows from this one back to that with an event, the newest first.
+fn rows_back_to(conn: &Connection, run: i64, newest: Place, event: i64) -> StoreResult<Vec<i64>> {
+    let (mut numbers, mut place) = (Vec::new(), Some(newest));
+    while let Some(found) = place {
+        numbers.push(found.number);
+        place = if found.first > event { found.older(conn, found.previous, run)? } else { None };
+    }
+    Ok(numbers)
+}
+
+/// Returns the numbers of the rows of logs, with their runs, in the order of time.
+pub(super) fn rows_of(conn: &Connection, runs: &[i64]) -> StoreResult<Vec<(i64, i64)>> {
+    let mut found = Vec::new();
+    for run in runs {
+        let Some(end) = LogEnd::find(conn, *run)? else { continue };
+        let newest = Place::find(conn, end.row, *run)?;
+        let numbers = newest.map(|newest| rows_back_to(conn, *run, newest, i64::MIN)).transpose()?.unwrap_or_default();
+        let oldest = numbers.last().copied().unwrap_or(end.row + 1);
+        found.extend(numbers.into_iter().map(|number| (number, *run)));
+        if oldest > end.oldest {
+            // A row between them is damaged, or a deletion was interrupted.
+            let others = all(conn, BETWEEN, (end.oldest, oldest, run), |row| Ok(row.get(0)?))?;
+            found.extend(others.into_iter().map(|number| (number, *run)));
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Deletes rows of logs. A number may be that of another run's row since it was read.
+pub(super) fn delete_rows(tx: &Tx<'_>, rows: &[(i64, i64)]) -> StoreResult<()> {
+    rows.iter().try_for_each(|row| tx.execute(DELETE, *row).map(drop))
+}
+
+/// Forgets logs whose rows are deleted.
+pub(super) fn delete_ends(tx: &Tx<'_>, runs: &[i64]) -> StoreResult<()> {
+    runs.iter().try_for_each(|run| tx.execute(DELETE_END, [run]).map(drop))
 }

@@ -40,15 +40,15 @@ const SIBLINGS: &str = include_str!("sql/siblings.sql");
 const MESSAGES_OF_RUN: &str = include_str!("sql/messages_of_run.sql");
 
 pub(super) const RUN: &str = "
-    SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
+    SELECT *, COALESCE((SELECT last FROM agui_log_ends WHERE run = number), 0) AS logged
     FROM agui_runs WHERE thread = ? AND id = ?";
 
 pub(super) const RUN_BY_NUMBER: &str = "
-    SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
+    SELECT *, COALESCE((SELECT last FROM agui_log_ends WHERE run = number), 0) AS logged
     FROM agui_runs WHERE number = ?";
 
 const RUNS: &str = "
-    SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
+    SELECT *, COALESCE((SELECT last FROM agui_log_ends WHERE run = number), 0) AS logged
     FROM agui_runs WHERE thread = ? ORDER BY number DESC LIMIT ?";
 
 const END_STATE: &str = include_str!("sql/end_state.sql");

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use rusqlite::Connection;
 
 use super::{
-    SqliteStore, file_rows,
+    SqliteStore, events, file_rows,
     reader::{all, one},
     search,
     truncate::{self, ConcurrentReads},
@@ -27,7 +27,11 @@ use crate::store::{
 
 const MAX_UNLINKED: u64 = 200;
 const MAX_PURGED_ROWS: i64 = 20;
-const MAX_DELETED_LOGS: usize = 20;
+const MAX_UNLINKED_LOGS: usize = 20;
+/// The logs that are deleted together. Each page of events has those of many.
+const MAX_PURGED_LOGS: i64 = 200;
+/// As many events are deleted in one step of a few milliseconds.
+const MAX_PURGED_BATCHES: usize = 500;
 
 const UNLINK: &str = "
     UPDATE agui_threads SET former_owner = owner, owner = '', id = number, run = -number, holder = NULL
@@ -52,9 +56,7 @@ const OWNERS: &str =
 const FIND_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' LIMIT 1";
 const IS_UNLINKED: &str = "SELECT number FROM agui_threads WHERE owner = '' AND number = ?";
 /// Each statement deletes some rows of a thread, the last one the thread itself.
-const PURGE: [&str; 6] = [
-    "DELETE FROM agui_events WHERE (run, last) IN (SELECT e.run, e.last FROM agui_runs AS r
-        JOIN agui_events AS e ON e.run = r.number WHERE r.thread = ?1 LIMIT ?2)",
+const PURGE: [&str; 5] = [
     "DELETE FROM agui_run_starts WHERE run IN (SELECT s.run FROM agui_runs AS r
         JOIN agui_run_starts AS s ON s.run = r.number WHERE r.thread = ?1 LIMIT ?2)",
     "DELETE FROM agui_messages WHERE thread = ?1 AND number IN
@@ -69,11 +71,12 @@ const OLD_LOGS: &str = "
     SELECT number FROM agui_runs WHERE has_log = 1 AND ended_at < ? ORDER BY ended_at";
 const SURPLUS_LOGS: &str = "
     SELECT number FROM agui_runs WHERE has_log = 1 ORDER BY ended_at DESC LIMIT -1 OFFSET ?";
-const DELETE_LOG: [&str; 3] = [
-    "DELETE FROM agui_events WHERE run = ?",
-    "DELETE FROM agui_run_starts WHERE run = ?",
-    "UPDATE agui_runs SET has_log = 0 WHERE number = ?",
-];
+/// The events of a log are deleted later.
+const UNLINK_LOG: [&str; 2] =
+    ["DELETE FROM agui_run_starts WHERE run = ?", "UPDATE agui_runs SET has_log = 0 WHERE number = ?"];
+const LOGS_OF_THREAD: &str = "
+    SELECT e.run FROM agui_runs AS r JOIN agui_log_ends AS e ON e.run = r.number WHERE r.thread = ?1 LIMIT ?2";
+const UNLINKED_LOGS: &str = include_str!("sql/unlinked_logs.sql");
 
 impl SqliteStore {
     pub(super) async fn delete_thread(&self, thread: i64) -> StoreResult<bool> {
@@ -83,6 +86,7 @@ impl SqliteStore {
         };
         let Some(owner) = self.writer.run(JobKind::Ending, unlink).await? else { return Ok(false) };
         let removed = async {
+            self.purge_logs(LOGS_OF_THREAD, thread).await?;
             drop(self.keep_up(JobKind::Purging, &owner, move |tx| purge_step(tx, Some(thread))).await?);
             self.truncate_log(ConcurrentReads::GoOn).await
         };
@@ -113,7 +117,7 @@ impl SqliteStore {
         let count = retention.logs.map(|count| i64::try_from(count).unwrap_or(i64::MAX));
         for (sql, bound) in [(OLD_LOGS, oldest), (SURPLUS_LOGS, count)] {
             if let Some(bound) = bound {
-                swept.logs += self.delete_logs(sql, bound).await?;
+                swept.logs += self.unlink_logs(sql, bound).await?;
             }
         }
         self.purge().await?;
@@ -155,22 +159,42 @@ impl SqliteStore {
         Ok(surplus(owners.await?, each, total))
     }
 
-    async fn delete_logs(&self, sql: &'static str, bound: i64) -> StoreResult<u64> {
+    async fn unlink_logs(&self, sql: &'static str, bound: i64) -> StoreResult<u64> {
         let find = move |conn: &Connection| all(conn, sql, [bound], |row| Ok(row.get::<_, i64>(0)?));
         let logs = self.readers.read(ReadKind::Page, SERVER, find).await?;
-        for some in logs.chunks(MAX_DELETED_LOGS) {
+        for some in logs.chunks(MAX_UNLINKED_LOGS) {
             let some = some.to_vec();
-            let delete = |tx: &Tx<'_>, run| DELETE_LOG.iter().try_for_each(|sql| tx.execute(sql, [run]).map(drop));
-            let delete_some = move |tx: &mut Tx<'_>| {
-                some.iter().try_for_each(|run| delete(tx, *run))?;
+            let unlink = |tx: &Tx<'_>, run| UNLINK_LOG.iter().try_for_each(|sql| tx.execute(sql, [run]).map(drop));
+            let unlink_some = move |tx: &mut Tx<'_>| {
+                some.iter().try_for_each(|run| unlink(tx, *run))?;
                 truncate::owe(tx)
             };
-            self.writer.run(JobKind::Ending, delete_some).await?;
+            self.writer.run(JobKind::Ending, unlink_some).await?;
         }
         Ok(logs.len() as u64)
     }
 
+    /// Deletes the events of logs that a statement finds, in the order of time: so each page is changed about once, and what is left
+    /// by the end of the process is found again from the ends of the logs.
+    async fn purge_logs(&self, sql: &'static str, thread: i64) -> StoreResult<()> {
+        loop {
+            let find = move |conn: &Connection| {
+                let runs = all(conn, sql, (thread, MAX_PURGED_LOGS), |row| Ok(row.get::<_, i64>(0)?))?;
+                Ok((events::rows_of(conn, &runs)?, runs))
+            };
+            let (rows, runs) = self.readers.read(ReadKind::Thread, SERVER, find).await?;
+            if runs.is_empty() {
+                return Ok(());
+            }
+            for some in rows.chunks(MAX_PURGED_BATCHES).map(<[_]>::to_vec) {
+                self.writer.run(JobKind::Purging, move |tx| events::delete_rows(tx, &some)).await?;
+            }
+            self.writer.run(JobKind::Purging, move |tx| events::delete_ends(tx, &runs)).await?;
+        }
+    }
+
     async fn purge(&self) -> StoreResult<()> {
+        self.purge_logs(UNLINKED_LOGS, 0).await?;
         drop(self.keep_up(JobKind::Purging, SERVER, |tx| purge_step(tx, None)).await?);
         drop(self.keep_up(JobKind::Purging, SERVER, file_rows::purge_step).await?);
         self.keep_up(JobKind::Purging, SERVER, vacuum_step).await.map(drop)

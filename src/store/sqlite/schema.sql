@@ -1,4 +1,4 @@
--- The tables of agui-server, version 2. Times are milliseconds since 1970; JSON is text.
+-- The tables of agui-server, version 3. Times are milliseconds since 1970; JSON is text.
 -- The process assigns ascending numbers, so rows that are written at the same time are neighbours, and a transaction of
 -- many runs changes few pages.
 
@@ -76,14 +76,26 @@ CREATE TABLE agui_runs (
 );
 CREATE INDEX agui_runs_logged ON agui_runs (ended_at) WHERE has_log = 1;
 
+-- In the order of time: a table keyed by run has a page to change for each run of a write.
 CREATE TABLE agui_events (
+    number INTEGER PRIMARY KEY,
     run INTEGER NOT NULL,
-    last INTEGER NOT NULL,          -- the number of the batch's last event
-    first INTEGER NOT NULL,
+    first INTEGER NOT NULL,         -- the number of the batch's first event
+    last INTEGER NOT NULL,
+    previous INTEGER NOT NULL,      -- the run's row before it; 0 if there is none
+    skip INTEGER NOT NULL,          -- an older row of the run, a step of reading backwards (events.rs); 0 if there is none
     body TEXT NOT NULL,             -- one line of JSON an event
-    times TEXT NOT NULL,            -- one number an event: milliseconds since the run's start, separated by spaces
-    PRIMARY KEY (run, last)
-) WITHOUT ROWID;
+    times TEXT NOT NULL             -- one number an event: milliseconds since the run's start, separated by spaces
+);
+
+-- The logs, by run: a row stays until all rows of its log are deleted.
+CREATE TABLE agui_log_ends (
+    run INTEGER PRIMARY KEY,
+    row INTEGER NOT NULL,           -- the newest row in agui_events
+    last INTEGER NOT NULL,          -- its last event
+    skip INTEGER NOT NULL,          -- as in the newest row
+    oldest INTEGER NOT NULL         -- the oldest row in agui_events
+);
 
 -- What detached runs were given. A row is kept as long as the run's log. Beside agui_runs, because it can be large.
 CREATE TABLE agui_run_starts (

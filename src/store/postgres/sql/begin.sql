@@ -4,7 +4,7 @@
 WITH new AS (
     SELECT * FROM json_to_record($1::json) AS new (number bigint, version bigint, agent text, run_id text,
         detached boolean, holder text, lease_until bigint, now bigint, title text, title_words text, base bigint,
-        messages json, updated json, state text, state_number bigint, interrupts text, answered text, request text,
+        messages json, updated json, state text, state_number bigint, interrupts text, answered text, request text, started text,
         bytes bigint, updated_bytes bigint, max_messages numeric, max_bytes numeric)
 ), message AS (
     SELECT message.* FROM new, json_to_recordset(new.messages)
@@ -64,6 +64,9 @@ WITH new AS (
 ), start AS (
     INSERT INTO agui_run_starts (run, head, state, request)
     SELECT thread.run, thread.head, thread.state, new.request FROM new, thread WHERE new.request IS NOT NULL
+), started AS (
+    INSERT INTO agui_events (run, last, first, body, times)
+    SELECT thread.run, 1, 1, new.started, '0' FROM new, thread WHERE new.started IS NOT NULL
 ), begun AS (
     INSERT INTO agui_runs (number, thread, id, agent, detached, status, delivered, head, state, answered, started_at,
         events, has_log)
