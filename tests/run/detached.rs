@@ -301,6 +301,22 @@ async fn an_agent_that_waits_for_its_events_does_not_wait_for_those_of_other_run
     assert!(waited < u64::from(WAITS) * 30, "{waited} ms");
 }
 
+#[tokio::test]
+async fn the_first_event_does_not_wait_for_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.sqlite");
+    let store = SqliteStore::open(&path).await.unwrap();
+    // What is appended is not stored.
+    let fail =
+        "CREATE TRIGGER fail BEFORE INSERT ON agui_events WHEN NEW.last > 1 BEGIN SELECT RAISE(ABORT, 'no'); END";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(fail).unwrap();
+    let server = Running::start(Server::new().agent("echo", agui_server::agent::builtin::Echo).store(store)).await;
+    let mut response = server.run(&ask_detached("t", "r")).await;
+    let first = response.chunk().await.unwrap().unwrap();
+    let first = String::from_utf8(first.to_vec()).unwrap();
+    assert!(first.contains("RUN_STARTED") && !first.contains("TEXT_MESSAGE"), "{first}");
+}
+
 /// Each client leaves at another point. Before the begin, its run is not stored.
 #[tokio::test]
 async fn a_detached_run_goes_on_whose_client_leaves_while_it_begins() {

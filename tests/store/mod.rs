@@ -5,6 +5,7 @@ mod crash;
 mod file_promises;
 mod files;
 mod full_disk;
+mod journal;
 mod neighbours;
 mod outage;
 mod owed;

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The shortest and the longest interval between writes. Several servers write to a shared store, whose interval is the longest.
-const WRITE_INTERVALS: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(40)];
+const WRITE_INTERVALS: [Duration; 2] = [Duration::from_millis(25), Duration::from_millis(40)];
 /// The part of the time that writing takes: a tenth.
 const TIMES_LONGER: u32 = 10;
 const RETRY_PAUSE: Duration = Duration::from_millis(250);

@@ -74,3 +74,17 @@ pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {
         accept_traceparent: config.server.accept_traceparent,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::options::Loaded;
+
+    #[test]
+    fn as_many_runs_may_be_detached_as_run_unless_an_option_says_otherwise() {
+        let detached = |text: &str| thread_options(&Loaded::from_toml_str(text).unwrap().config).max_detached;
+        assert_eq!(detached(""), ThreadOptions::default().max_detached);
+        assert_eq!(detached("[runs]\nmax_concurrent = 7"), 7);
+        assert_eq!(detached("[runs]\nmax_concurrent = 7\nmax_detached = 0"), 0);
+    }
+}

@@ -54,6 +54,18 @@ pub(super) async fn a_log_has_each_event_once_with_its_time(store: DynStore) {
     }
 }
 
+pub(super) async fn a_log_begins_with_the_line_of_its_begin(store: DynStore) {
+    for round in ["first", "replaced"] {
+        let lease = TestRun { started: Some(r#"{"n":1}"#), ..run("t", "r") }.begun(&store).await;
+        let read = store.events(OWNER, lease.run, 0, 99).await.unwrap().unwrap();
+        assert_eq!((read.first, read.events, read.times), (1, vec![r#"{"n":1}"#.to_owned()], vec![0]), "{round}");
+        assert_eq!((read.count, record(&store, "t", "r").await.events), (1, 1));
+        assert_eq!(store.append(&[batch(&lease, 2, 3)]).await.unwrap(), [true]);
+        assert_eq!(log(&store, lease.run).await[1..], events(2, 3));
+        finish(&store, &lease, NOW).await;
+    }
+}
+
 pub(super) async fn one_call_may_append_two_batches_of_a_run(store: DynStore) {
     let lease = lease(&store, "t", "r").await;
     let batches = [batch(&lease, 1, 2), batch(&lease, 3, 2), batch(&lease, 1, 2), batch(&lease, 5, 1)];

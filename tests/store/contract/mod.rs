@@ -71,7 +71,8 @@ promises! {
         every_status_is_stored, concurrent_operations_on_many_threads_do_not_interfere;
     lease: a_lost_run_is_taken_over_once, after_a_take_over_the_old_lease_writes_nothing;
     log: batches_of_many_runs_are_appended_in_one_call, a_log_has_each_event_once_with_its_time,
-        one_call_may_append_two_batches_of_a_run, an_empty_batch_only_checks_the_lease,
+        a_log_begins_with_the_line_of_its_begin, one_call_may_append_two_batches_of_a_run,
+        an_empty_batch_only_checks_the_lease,
         a_lost_lease_fails_only_its_own_batch, a_page_of_a_log_respects_max_bytes,
         a_log_that_is_read_as_ended_is_complete, the_logs_of_several_runs_are_read_at_once, concurrent_runs_append_to_their_own_logs,
         what_a_run_was_given_is_read_after_its_end, what_a_run_was_given_is_removed_with_its_log;

@@ -45,6 +45,7 @@ pub struct TestRun {
     pub interrupts: Vec<Interrupt>,
     pub answered: Vec<ResumeEntry>,
     pub request: Option<&'static str>,
+    pub started: Option<&'static str>,
     #[default(ThreadSize { messages: u64::MAX, bytes: u64::MAX })]
     pub max: ThreadSize,
 }
@@ -106,6 +107,7 @@ impl TestRun {
         run.interrupts = &self.interrupts;
         run.answered = self.answered.clone();
         run.request = self.request;
+        run.started = self.started;
         run.max_size = self.max;
         run.title = self.title;
         store.begin(&run).await
