@@ -140,12 +140,13 @@ pub(super) fn read(conn: &Connection, run: i64, after: u64, mut space: usize) ->
     Ok(Some(page))
 }
 
-/// Returns the rows from this one back to that with an event, the newest first.
+/// Returns the rows from this one back to the oldest that has an event or later ones, the newest first. Batches may repeat events, of
+/// which the first one counts.
 fn rows_back_to(conn: &Connection, run: i64, newest: Place, event: i64) -> StoreResult<Vec<i64>> {
     let (mut numbers, mut place) = (Vec::new(), Some(newest));
     while let Some(found) = place {
         numbers.push(found.number);
-        place = if found.first > event { found.older(conn, found.previous, run)? } else { None };
+        place = found.older(conn, found.previous, run)?.filter(|older| older.last >= event);
     }
     Ok(numbers)
 }
