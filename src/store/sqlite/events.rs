@@ -24,7 +24,7 @@ const SET_END: &str = "
 const RUN: &str = "
     SELECT r.status, r.events, e.row, e.last AS logged FROM agui_runs AS r
     LEFT JOIN agui_log_ends AS e ON e.run = r.number AND (r.has_log = 1 OR r.ended_at IS NULL) WHERE r.number = ?";
-const PLACE: &str = "SELECT number, first, last, previous, skip FROM agui_events WHERE number = ? AND run = ?";
+const PLACE: &str = "SELECT last, previous, skip FROM agui_events WHERE number = ? AND run = ?";
 const READ: &str = "SELECT first, last, body, times FROM agui_events WHERE number = ?";
 const BETWEEN: &str = "SELECT number FROM agui_events WHERE number >= ? AND number < ? AND run = ?";
 const DELETE: &str = "DELETE FROM agui_events WHERE number = ? AND run = ?";
@@ -89,7 +89,6 @@ pub(super) fn insert(tx: &Tx<'_>, batch: &BatchColumns) -> StoreResult<()> {
 /// Where a row of a log stands.
 struct Place {
     number: i64,
-    first: i64,
     last: i64,
     /// The run's row before it; 0 if there is none.
     previous: i64,
@@ -101,7 +100,7 @@ impl Place {
     fn find(conn: &Connection, number: i64, run: i64) -> StoreResult<Option<Self>> {
         one(conn, PLACE, (number, run), |row| {
             let of = |column| readable(row, column);
-            Ok(Self { number, first: of("first")?, last: of("last")?, previous: of("previous")?, skip: of("skip")? })
+            Ok(Self { number, last: of("last")?, previous: of("previous")?, skip: of("skip")? })
         })
     }
 
