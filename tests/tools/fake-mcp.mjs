@@ -111,6 +111,11 @@ for await (const line of createInterface({ input: process.stdin })) {
   note({ id, method, params, result, word });
   if (mode === "hang") continue;
   if (mode === "garbage") process.stdout.write("debug: got a message\n");
+  if (method === "server/discover") {
+    // Some older servers do not survive what they do not know.
+    if (mode === "picky") process.exit(1);
+    send({ id, error: { code: -32601, message: "Method not found" } });
+  }
   if (method === "initialize") {
     const serverInfo = { name: "fake", version: "0" };
     send({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: { listChanged: true } }, serverInfo } });

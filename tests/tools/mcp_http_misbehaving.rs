@@ -25,6 +25,8 @@ const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "applicati
 /// TypeScript SDK (modelcontextprotocol/typescript-sdk#1476, DAWNCR0W/affine-mcp-server#301), and of mcp-use/mcp-use (#1133).
 #[derive(Debug, Clone, Copy)]
 enum Forgets {
+    /// Not only of a session: what comes without one fails.
+    Crashes,
     NotFound,
     BadRequest,
     BadRequestAsText,
@@ -37,6 +39,7 @@ impl Forgets {
         let error =
             |id| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32000, "message": "No valid session" } });
         match self {
+            Self::Crashes => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             Self::NotFound => (StatusCode::NOT_FOUND, Json(error(Value::Null))).into_response(),
             Self::BadRequest => (StatusCode::BAD_REQUEST, Json(error(Value::Null))).into_response(),
             Self::BadRequestAsText => (StatusCode::BAD_REQUEST, "unknown session").into_response(),
@@ -134,6 +137,13 @@ async fn a_call_of_a_forgotten_session_is_made_once_in_a_new_one() {
         assert_eq!(text(again.unwrap_or_else(|_| panic!("{forgets:?} hangs"))), "done", "{forgets:?}");
         assert_eq!((fake.calls(), *fake.initialized.lock().unwrap()), (2, 2), "{forgets:?}");
     }
+}
+
+#[tokio::test]
+async fn an_older_server_that_crashes_when_it_is_asked_for_its_revisions_is_used() {
+    let (_, url) = Fake::start(Forgets::Crashes, StatusCode::OK, &done()).await;
+    let mcp = connect(&format!("{url}/mcp/")).await;
+    assert_eq!(text(mcp.call("act", json!({})).await), "done");
 }
 
 /// As Starlette redirects what a mount gets without its last `/`: opensearch-project/opensearch-mcp-server-py#271,

@@ -214,13 +214,26 @@ async fn a_server_that_hangs_at_start_is_killed_when_it_is_dropped() {
     let fake = FakeServer::new("hang", |_| {});
     tokio::select! {
         () = fake.mcp.toolbox.ready() => panic!("the server does not answer"),
-        () = eventually("the server is asked", || !fake.received("initialize").is_empty()) => {}
+        () = eventually("the server is asked", || !fake.received("server/discover").is_empty()) => {}
     }
     assert!(fake.mcp.names().is_empty());
     let word = fake.mcp.word.clone();
     assert_eq!(processes(&word).len(), 1);
     drop(fake);
     eventually("the process is killed", || processes(&word).is_empty()).await;
+}
+
+#[tokio::test]
+async fn an_older_server_that_ends_when_it_is_asked_for_its_revisions_is_asked_once() {
+    let fake = FakeServer::ready("picky").await;
+    assert_eq!(text(fake.mcp.call("echo", json!({})).await), "{}");
+    for pid in fake.mcp.processes() {
+        kill(pid);
+    }
+    let echo = fake.mcp.tool("echo");
+    call_until_success(&echo, json!({})).await;
+    let count = |method: &str| fake.received(method).len();
+    assert_eq!((count("server/discover"), count("initialize")), (1, 2), "the revision is remembered");
 }
 
 #[tokio::test]

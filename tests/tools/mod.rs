@@ -6,6 +6,7 @@ mod mcp_apps;
 mod mcp_everything;
 mod mcp_http_misbehaving;
 mod mcp_misbehaving;
+mod mcp_modern;
 mod mcp_process;
 mod mcp_sdk;
 mod sandbox;

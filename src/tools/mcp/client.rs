@@ -8,7 +8,8 @@ use rmcp::{
     Peer, RoleClient,
     model::{
         CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, GetExtensions as _,
-        GetMeta as _, ListToolsRequest, PaginatedRequestParams, PingRequest, ProgressToken, RequestId, ServerResult,
+        GetMeta as _, ListToolsRequest, PaginatedRequestParams, PingRequest, ProgressToken, ProtocolVersion, RequestId,
+        ServerResult,
     },
     service::{PeerRequestOptions, ServiceError},
 };
@@ -57,6 +58,8 @@ impl McpClient {
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
             let response = self.request(ListToolsRequest::with_param(page).into()).await?;
+            let age = Duration::from_millis(response.get("ttlMs").and_then(Value::as_u64).unwrap_or_default());
+            *self.state.list_age.lock() = age;
             for tool in response.get("tools").and_then(Value::as_array).into_iter().flatten() {
                 let size = tool.to_string().len();
                 if tools.len() == max || size > space {
@@ -98,9 +101,24 @@ impl McpClient {
         begun.map_err(request_error)
     }
 
-    /// Returns whether the server responds to a ping in time. An error is a response, too: not every server knows `ping`.
-    pub(super) async fn responds_to_ping(&self, limit: Duration) -> bool {
-        let response = timeout(limit, self.peer.send_request(PingRequest::default().into())).await;
+    /// Returns the revision of the protocol.
+    pub(super) fn revision(&self) -> ProtocolVersion {
+        self.peer.peer_info().map(|info| info.protocol_version.clone()).unwrap_or_default()
+    }
+
+    /// Returns whether the revision has `initialize` and `ping`: those before 2026-07-28.
+    pub(super) fn has_initialize(&self) -> bool {
+        self.revision().has_initialize()
+    }
+
+    /// Returns whether the server responds in time, to a ping if there is one. An error is a response, too: not every server
+    /// knows `ping`.
+    pub(super) async fn responds(&self, limit: Duration) -> bool {
+        let request = match self.has_initialize() {
+            true => PingRequest::default().into(),
+            false => ListToolsRequest::with_param(PaginatedRequestParams::default()).into(),
+        };
+        let response = timeout(limit, self.peer.send_request(request)).await;
         matches!(response, Ok(Ok(_) | Err(ServiceError::McpError(_))))
     }
 

@@ -4,19 +4,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::{BoxFuture, FutureExt as _, pending};
+use futures::future::{BoxFuture, pending};
 use rmcp::{
-    ServiceExt as _,
+    model::{ProtocolVersion, SubscriptionFilter},
+    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _},
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{
     client::McpClient,
     dense_messages::bounded_lines,
     flood::{MAX_MESSAGES, WINDOW},
     handler::ServerHandler,
-    http_client::McpHttpClient,
+    http_client::{McpHttpClient, is_unreachable},
     oauth::AccessTokens,
     options::{McpServerOptions, McpTransport},
     process::ServerProcess,
@@ -26,6 +27,13 @@ use crate::{base::text::error_chain, upstream};
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time between two pings of a server over HTTP without calls. The end of a process is noticed without them.
 const IDLE_PING_INTERVAL: Duration = Duration::from_secs(30);
+/// The longest time for which a list of tools is believed, whatever its server says (`ttlMs`).
+const MAX_LIST_AGE: Duration = Duration::from_secs(3600);
+/// The time for a server over HTTP to say which revisions it knows. The library lets a process take 10 s.
+const DISCOVER_TIMEOUT: Duration = Duration::from_secs(15);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pause before changes are listened to again.
+const LISTEN_PAUSE: Duration = Duration::from_secs(5);
 /// The time to wait for the last lines of stderr after the end of stdout.
 const STDERR_DELAY: Duration = Duration::from_millis(20);
 
@@ -37,37 +45,105 @@ pub(super) struct McpConnection {
 }
 
 pub(super) enum ConnectionEvent {
-    ToolsChanged,
+    /// The tools have changed, or are known for too long.
+    ListTools,
     Lost(String),
 }
 
+/// How a connection begins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Opening {
+    /// By `server/discover`, and by `initialize` if the server answers that with an error.
+    Discover,
+    /// By `initialize`, as until 2025-11-25.
+    Initialize,
+}
+
+impl Opening {
+    fn other(self) -> Self {
+        if self == Self::Discover { Self::Initialize } else { Self::Discover }
+    }
+
+    fn lifecycle(self) -> ClientLifecycleMode {
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        match self {
+            Self::Discover => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
+            Self::Initialize => ClientLifecycleMode::Initialize,
+        }
+    }
+}
+
+/// Why a connection cannot be opened, and whether another opening can help.
+struct OpenError {
+    reason: String,
+    is_final: bool,
+}
+
+impl OpenError {
+    fn of(error: &ClientInitializeError) -> Self {
+        let error = match error {
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
+            error => error,
+        };
+        let is_final =
+            matches!(error, ClientInitializeError::TransportError { error, .. } if is_unreachable(&*error.error));
+        Self { reason: error_chain(error), is_final }
+    }
+}
+
 impl McpConnection {
-    /// Connects, without a time limit.
+    /// Connects, without a time limit. A server that cannot be connected to by the first opening is tried by the other
+    /// one: some end or are silent when they are asked for what they do not know.
+    ///
+    /// # Errors
+    /// The reason of the opening that knows all revisions.
     pub(super) async fn open(
         server: &Arc<str>,
         options: &McpServerOptions,
         transport: &McpTransport,
+        first: Opening,
     ) -> Result<Self, String> {
+        let error = match Self::open_by(first, server, options, transport).await {
+            Err(error) if !error.is_final => error,
+            result => return result.map_err(|error| error.reason),
+        };
+        Self::open_by(first.other(), server, options, transport).await.map_err(|other| match first {
+            Opening::Discover => error.reason,
+            Opening::Initialize => other.reason,
+        })
+    }
+
+    async fn open_by(
+        opening: Opening,
+        server: &Arc<str>,
+        options: &McpServerOptions,
+        transport: &McpTransport,
+    ) -> Result<Self, OpenError> {
         let (allows_questions, shows_apps) = (options.elicitation, options.apps);
         let handler = ServerHandler { server: server.clone(), allows_questions, shows_apps, ..Default::default() };
         let state = handler.state.clone();
+        let is_final = |reason| OpenError { reason, is_final: true };
         let (service, process, tokens) = match transport {
             McpTransport::Command { program, arguments, environment } => {
                 let (mut process, stdout, stdin) = ServerProcess::spawn(server, program, arguments, environment)
-                    .map_err(|error| format!("{program} cannot be started: {error}"))?;
-                match handler.serve((bounded_lines(server.clone(), stdout), stdin)).await {
+                    .map_err(|error| {
+                        is_final(format!("{program} cannot be started: {error}: install it, or correct `command`"))
+                    })?;
+                let stream = (bounded_lines(server.clone(), stdout), stdin);
+                match handler.serve_with_lifecycle(stream, opening.lifecycle()).await {
                     Ok(service) => (service, Some(process), None),
                     Err(error) => {
                         let stderr = stderr_note(Some(&process));
                         process.end().await;
-                        let cause = error_chain(&error);
-                        return Err(format!("{program} does not speak MCP, or has ended: {cause}{stderr}"));
+                        let OpenError { reason, is_final } = OpenError::of(&error);
+                        let reason = format!("{program} does not speak MCP, or has ended: {reason}{stderr}");
+                        return Err(OpenError { reason, is_final });
                     }
                 }
             }
             McpTransport::Http { url, headers, oauth } => {
                 let http = upstream::direct_client(&upstream::ClientOptions::default())
-                    .map_err(|error| format!("the HTTP client cannot be created: {error}"))?;
+                    .map_err(|error| is_final(format!("the HTTP client cannot be created: {error}")))?;
                 let tokens = oauth.as_ref().map(|(oauth, secret)| {
                     Arc::new(AccessTokens::new(oauth.clone(), secret.clone(), url, http.clone()))
                 });
@@ -75,17 +151,31 @@ impl McpConnection {
                 config.custom_headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
                 let client = McpHttpClient { http, tokens: tokens.clone() };
                 let transport = StreamableHttpClientTransport::with_client(client, config);
-                let service = handler.serve(transport).await.map_err(|error| error_chain(&error))?;
-                (service, None, tokens)
+                let limit = if opening == Opening::Discover { DISCOVER_TIMEOUT } else { Duration::MAX };
+                let service = timeout(limit, handler.serve_with_lifecycle(transport, opening.lifecycle())).await;
+                let silent = || format!("it does not say in {} s which revisions it knows", limit.as_secs());
+                let service = service.map_err(|_| OpenError { reason: silent(), is_final: false })?;
+                (service.map_err(|error| OpenError::of(&error))?, None, tokens)
             }
         };
         let client = McpClient { peer: service.peer().clone(), state, tokens };
-        let ended = Box::pin(service.waiting().map(drop));
+        let listener = client.clone();
+        let ended = Box::pin(async move {
+            tokio::select! {
+                _ = service.waiting() => {}
+                () = listen(&listener), if !listener.has_initialize() => {}
+            }
+        });
         Ok(Self { client, ended, process })
     }
 
+    /// Returns how the connection began.
+    pub(super) fn opening(&self) -> Opening {
+        if self.client.has_initialize() { Opening::Initialize } else { Opening::Discover }
+    }
+
     pub(super) async fn next_event(&mut self) -> ConnectionEvent {
-        let state = &self.client.state;
+        let (state, idle) = (&self.client.state, self.idle_time());
         loop {
             let ping_timeout = tokio::select! {
                 () = &mut self.ended => {
@@ -98,19 +188,34 @@ impl McpConnection {
                     let seconds = WINDOW.as_secs();
                     return ConnectionEvent::Lost(format!("it sent more than {MAX_MESSAGES} messages in {seconds} s"));
                 }
-                () = state.tools_changed.notified() => return ConnectionEvent::ToolsChanged,
+                () = state.tools_changed.notified() => return ConnectionEvent::ListTools,
                 () = state.timed_out.notified() => PING_TIMEOUT,
-                () = sleep(IDLE_PING_INTERVAL), if self.process.is_none() => {
+                () = sleep(idle.unwrap_or_default()), if idle.is_some() => {
                     // A server can be busy with a call, and answer no ping meanwhile.
                     if state.calls.are_any_open().await {
                         continue;
                     }
+                    if !self.client.has_initialize() {
+                        return ConnectionEvent::ListTools;
+                    }
                     IDLE_PING_INTERVAL
                 }
             };
-            if !self.client.responds_to_ping(ping_timeout).await {
+            if !self.client.responds(ping_timeout).await {
                 return ConnectionEvent::Lost("it does not answer a ping".to_owned());
             }
+        }
+    }
+
+    /// Returns the time without calls after which a server is asked again: for its tools, since there is no ping, when their list
+    /// has expired.
+    fn idle_time(&self) -> Option<Duration> {
+        let (is_process, list_age) = (self.process.is_some(), *self.client.state.list_age.lock());
+        match (is_process, self.client.has_initialize()) {
+            (true, true) => None,
+            (true, false) if list_age.is_zero() => None,
+            (false, true) => Some(IDLE_PING_INTERVAL),
+            (_, false) => Some(list_age.clamp(IDLE_PING_INTERVAL, MAX_LIST_AGE)),
         }
     }
 
@@ -120,6 +225,27 @@ impl McpConnection {
         if let Some(process) = &mut self.process {
             process.end().await;
         }
+    }
+}
+
+/// Listens to changes of the list of tools, for ever. A stream that ends can have missed some.
+async fn listen(client: &McpClient) {
+    let announces = |tools: &rmcp::model::ToolsCapability| tools.list_changed == Some(true);
+    let info = client.peer.peer_info();
+    if !info.is_some_and(|info| info.capabilities.tools.as_ref().is_some_and(announces)) {
+        return pending().await;
+    }
+    let mut filter = SubscriptionFilter::default();
+    filter.tools_list_changed = Some(true);
+    loop {
+        if let Ok(Ok(mut changes)) = timeout(LISTEN_TIMEOUT, client.peer.listen(filter.clone())).await {
+            while let Ok(Some(_)) = changes.next().await {
+                client.state.gauge.count();
+                client.state.tools_changed.notify_one();
+            }
+            client.state.tools_changed.notify_one();
+        }
+        sleep(LISTEN_PAUSE).await;
     }
 }
 

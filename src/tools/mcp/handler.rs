@@ -1,7 +1,8 @@
 //! Receives a server's notifications and questions, and passes them on to the connection and to the calls in flight.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
@@ -40,6 +41,8 @@ pub(super) struct ConnectionState {
     pub(super) tools_changed: Notify,
     pub(super) disconnected: Notify,
     pub(super) timed_out: Notify,
+    /// The time for which the last list of tools holds, as its server says.
+    pub(super) list_age: Mutex<Duration>,
 }
 
 impl ServerHandler {

@@ -173,6 +173,11 @@ pub(super) fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
     }
 }
 
+/// Returns whether nothing listens at the URL.
+pub(super) fn is_unreachable(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(error.downcast_ref::<HttpError>(), Some(StreamableHttpError::Client(error)) if error.is_connect())
+}
+
 /// Sends a request. A redirect that keeps the method is followed once, on the same server: many add a `/` to the path so.
 async fn sent(request: RequestBuilder) -> Result<Response, HttpError> {
     let again = request.try_clone();

@@ -11,7 +11,7 @@ use tokio::{
 use super::{
     call::McpCaller,
     client::{McpClient, RequestError},
-    connection::{ConnectionEvent, McpConnection},
+    connection::{ConnectionEvent, McpConnection, Opening},
     features,
     options::McpTransport,
     tool::McpTool,
@@ -30,6 +30,11 @@ const STABLE_UPTIME: Duration = Duration::from_secs(60);
 const MIN_LIST_INTERVAL: Duration = Duration::from_millis(200);
 /// The reason why a stopped server is not available.
 pub(super) const STOPPED: &str = "it is stopped";
+
+enum ListChange {
+    Same,
+    Changed,
+}
 
 #[derive(Default)]
 pub(super) struct ToolList {
@@ -65,11 +70,13 @@ impl Supervisor {
 
     /// Never completes. `connection` is the current one, which the caller has to close.
     async fn keep_connected(&self, connection: &mut Option<McpConnection>) {
-        let mut pause = None;
+        let (mut pause, mut opening) = (None, Opening::Discover);
         loop {
-            let (reason, uptime) = match self.open().await {
+            let (reason, uptime) = match self.open(opening).await {
                 Err(reason) => (reason, Duration::ZERO),
                 Ok(opened) => {
+                    // Next time an older server is not asked for what it does not know.
+                    opening = opened.opening();
                     let (since, opened) = (Instant::now(), connection.insert(opened));
                     let reason = self.follow(opened).await;
                     *self.caller.client.lock() = Err(reason.clone());
@@ -88,9 +95,10 @@ impl Supervisor {
         }
     }
 
-    async fn open(&self) -> Result<McpConnection, String> {
+    async fn open(&self, first: Opening) -> Result<McpConnection, String> {
         let opening = async {
-            let connection = McpConnection::open(&self.caller.server, &self.caller.options, &self.transport).await?;
+            let McpCaller { server, options, .. } = &*self.caller;
+            let connection = McpConnection::open(server, options, &self.transport, first).await?;
             self.list_tools(&connection.client).await.map_err(|error| match error {
                 RequestError::Refused(reason) => format!("it does not list its tools: {reason}"),
                 RequestError::NotTaken(error) | RequestError::Disconnected(error) => {
@@ -110,13 +118,15 @@ impl Supervisor {
         let client = connection.client.clone();
         *self.caller.client.lock() = Ok(client.clone());
         self.settle();
-        tracing::info!(server, tools = self.tools.borrow().tools.len(), "connected to the MCP server");
+        let (revision, tools) = (client.revision(), self.tools.borrow().tools.len());
+        tracing::info!(server, %revision, tools, "connected to the MCP server");
         loop {
             match connection.next_event().await {
                 ConnectionEvent::Lost(reason) => return reason,
-                ConnectionEvent::ToolsChanged => {
+                ConnectionEvent::ListTools => {
                     match timeout(LIST_TIMEOUT, self.list_tools(&client)).await {
-                        Ok(Ok(())) => {
+                        Ok(Ok(ListChange::Same)) => {}
+                        Ok(Ok(ListChange::Changed)) => {
                             let tools = self.tools.borrow().tools.len();
                             tracing::info!(server, tools, "the tools of the MCP server have changed");
                         }
@@ -135,7 +145,7 @@ impl Supervisor {
     }
 
     /// An unchanged tool keeps its `Arc`, and with it the schema that toolboxes have compiled.
-    async fn list_tools(&self, client: &McpClient) -> Result<(), RequestError> {
+    async fn list_tools(&self, client: &McpClient) -> Result<ListChange, RequestError> {
         let (server, options) = (&*self.caller.server, &self.caller.options);
         let descriptions = client.list_tools(MAX_TOOLS).await?;
         if descriptions.len() == MAX_TOOLS {
@@ -160,6 +170,7 @@ impl Supervisor {
         for name in configured.filter(|name| !descriptions.iter().any(|description| tool_name(description) == *name)) {
             tracing::warn!(server, tool = name, "the MCP server has no tool of this name");
         }
+        let mut change = ListChange::Changed;
         self.tools.send_modify(|list| {
             for tool in &mut tools {
                 let is_same = |old: &&Arc<McpTool>| {
@@ -169,13 +180,17 @@ impl Supervisor {
                     *tool = old.clone();
                 }
             }
+            let is_same = |(old, new): (&Arc<McpTool>, &Arc<McpTool>)| Arc::ptr_eq(old, new);
+            if list.tools.len() == tools.len() && list.tools.iter().zip(&tools).all(is_same) {
+                change = ListChange::Same;
+            }
             list.tools = tools;
             list.is_known = true;
             let info = client.peer.peer_info();
             list.has_resources = info.as_ref().is_some_and(|info| info.capabilities.resources.is_some());
             list.has_prompts = info.as_ref().is_some_and(|info| info.capabilities.prompts.is_some());
         });
-        Ok(())
+        Ok(change)
     }
 
     fn settle(&self) {
