@@ -68,8 +68,12 @@ const ask = (id, message, properties = { name: { type: "string" } }) =>
   send({ id, method: "elicitation/create", params: { message, requestedSchema: { type: "object", properties } } });
 
 let isLate = false;
+// Names that look alike, or are alike once all letters are portable.
+const alike = { latin: ["pay", "send_mail", "café"], cyrillic: ["р\u0430у", "send.mail", "cafe\u0301"] };
+
 function call(id, name, args, progressToken) {
   const answer = (result) => send({ id, result });
+  if (alike[mode]) return answer(text(name));
   const report = (progress) => send({ method: "notifications/progress", params: { progressToken, progress, message: "x".repeat(5000) } });
   // Progress that never ends, and progress that does not increase.
   if (name === "flood") setInterval(() => report(performance.now()), 2);
@@ -124,6 +128,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (method === "tools/list") {
     if (mode === "fat") send({ id, result: { tools: Array.from({ length: 20 }, (_, n) => ({ name: `f${id}-${n}`, description: "x".repeat(500_000), inputSchema: object })), nextCursor: `${id}` } });
     else if (mode === "asking") send({ id, result: { tools: ["flood", "storm", "still", "pester", "essay", "maze", "moody", "late", "echo"].map((name) => ({ name, inputSchema: object })) } });
+    else if (alike[mode]) send({ id, result: { tools: alike[mode].map((name) => ({ name, inputSchema: object })) } });
     else if (mode === "apps") send({ id, result: { tools: apps } });
     else if (mode === "endless") send({ id, result: { tools: [{ name: `t${id}`, inputSchema: object }], nextCursor: `${id}` } });
     else if (params?.cursor) send({ id, result: { tools: tools.slice(4) } });

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use agui_server::{
     agent::Principal,
     protocol::{JsonObject, MessageContent},
-    tools::{ToolContext, ToolError, mcp::McpServerOptions},
+    tools::{ToolContext, ToolError, Toolbox, mcp::McpServerOptions},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::{
     support::running::{TEST_TIMEOUT, eventually},
     tools::support::{
-        McpFixture, call_until_success, context, context_of, error_message, fake_script, kill, processes, text,
+        McpFixture, call, call_until_success, context, context_of, error_message, fake_script, kill, processes, text,
     },
 };
 
@@ -79,9 +79,9 @@ async fn tools_of_all_pages_are_listed_except_those_with_invalid_schemas() {
             "fail",
             "grow",
             "huge",
-            "no_schema",
+            "no_schema-PY30Loe23qAf",
             "nulls",
-            "odd_name__",
+            "odd_name__-3DpJNcYYTBER",
             "refuse",
             "slow",
             "spawn",
@@ -90,7 +90,7 @@ async fn tools_of_all_pages_are_listed_except_those_with_invalid_schemas() {
     );
     assert_eq!(text(fake.mcp.call("echo", json!({ "a": ["é"] })).await), r#"{"a":["é"]}"#);
     tokio::select! {
-        _ = fake.mcp.call("odd_name__", json!({})) => panic!("the fake server does not answer this"),
+        _ = fake.mcp.call("odd_name__-3DpJNcYYTBER", json!({})) => panic!("the fake server does not answer this"),
         () = eventually("the tool is called by the server's name for it", || fake.was_called("odd name/é")) => {}
     }
 }
@@ -195,7 +195,6 @@ async fn a_server_that_is_killed_during_a_call_is_started_again() {
 #[tokio::test]
 async fn a_server_that_fails_to_start_is_started_again() {
     let fake = FakeServer::ready("once").await;
-    assert!(fake.mcp.names().is_empty());
     eventually("the second start succeeds", || !fake.mcp.names().is_empty()).await;
 }
 
@@ -234,6 +233,20 @@ async fn an_older_server_that_ends_when_it_is_asked_for_its_revisions_is_asked_o
     call_until_success(&echo, json!({})).await;
     let count = |method: &str| fake.received(method).len();
     assert_eq!((count("server/discover"), count("initialize")), (1, 2), "the revision is remembered");
+}
+
+#[tokio::test]
+async fn tools_of_two_servers_with_names_that_look_alike_answer_for_themselves() {
+    let servers = ["latin", "cyrillic"].map(|letters| FakeServer::new(letters, |_| {}));
+    let toolbox = servers.iter().fold(Toolbox::new(), |toolbox, fake| toolbox.source(fake.mcp.server.clone()));
+    tokio::time::timeout(TEST_TIMEOUT, toolbox.ready()).await.unwrap();
+    let offered = toolbox.tools();
+    let mut answers = Vec::new();
+    for tool in &offered {
+        answers.push(text(call(tool, json!({})).await));
+    }
+    let expected = ["pay", "send_mail", "café", "р\u{430}у", "send.mail", "cafe\u{301}"];
+    assert_eq!(answers, expected, "{:?}", offered.iter().map(|tool| tool.name()).collect::<Vec<_>>());
 }
 
 #[tokio::test]

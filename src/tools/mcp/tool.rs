@@ -17,11 +17,13 @@ use crate::{
         JsonObject, MessageContent,
         schema::{SchemaLimits, check_size, remove_unsupported_patterns},
     },
-    tools::{Approval, ApprovalRule, Repeat, Tool, ToolContext, ToolError, ToolSpec, Validator},
+    tools::{Approval, ApprovalRule, Repeat, Tool, ToolContext, ToolError, ToolSpec, Validator, call_digest::digest},
 };
 
 /// The longest name of a tool that all model providers accept, in characters.
 pub(super) const MAX_NAME_CHARS: usize = 64;
+/// The length of the digest in a changed name, before base64.
+const NAME_DIGEST_BYTES: usize = 9;
 const MAX_DESCRIPTION_BYTES: usize = 8 * 1024;
 
 pub(super) struct McpTool {
@@ -86,9 +88,18 @@ fn metric_name(caller: &McpCaller, name: &str) -> String {
     if is_configured { format!("{server}/{name}") } else { server.clone() }
 }
 
+/// Returns a name that all providers accept. One that is changed ends with a digest of what it was: otherwise tools with names
+/// that look alike, or begin alike, could answer for each other.
 fn portable_name(prefix: &str, name: &str) -> String {
     let all = prefix.chars().chain(name.chars());
-    all.map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).take(MAX_NAME_CHARS).collect()
+    let portable: String = all.map(|c| if c.is_ascii_alphanumeric() || "_-".contains(c) { c } else { '_' }).collect();
+    let written = format!("{prefix}{name}");
+    if portable == written && portable.len() <= MAX_NAME_CHARS {
+        return portable;
+    }
+    let digest = digest("", &written, NAME_DIGEST_BYTES);
+    let kept: String = portable.chars().take(MAX_NAME_CHARS - digest.len() - 1).collect();
+    format!("{kept}-{digest}")
 }
 
 #[async_trait]
@@ -126,7 +137,17 @@ mod tests {
     #[test]
     fn names_are_reduced_to_characters_that_all_providers_accept() {
         assert_eq!(portable_name("", "read_file"), "read_file");
-        assert_eq!(portable_name("files_", "read.file/é"), "files_read_file__");
+        assert_eq!(portable_name("files_", "read.file/é"), "files_read_file__-13H6Mlm9K5Zj");
         assert_eq!(portable_name("", &"x".repeat(100)).len(), MAX_NAME_CHARS);
+    }
+
+    #[test]
+    fn names_that_differ_stay_different() {
+        let (long, longer) = ("x".repeat(70), "x".repeat(71));
+        // The second `pay` and `a` are Cyrillic, the last `é` is of two characters.
+        let names =
+            ["pay", "р\u{430}у", "p\u{430}y", "send_mail", "send.mail", "send/mail", "é", "e\u{301}", &long, &longer];
+        let portable: std::collections::HashSet<_> = names.iter().map(|name| portable_name("", name)).collect();
+        assert_eq!(portable.len(), names.len(), "{portable:?}");
     }
 }
