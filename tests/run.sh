@@ -144,6 +144,7 @@ web_pages() {
 python_packages() {
     python_environment tests/.venv tests/py/requirements.txt &&
         python_environment tests/.venv-agent-framework tests/py/agent-framework.txt &&
+        python_environment tests/.venv-mcp tests/py/mcp.txt &&
         python_environment tests/.venv-packages tests/py/packages.txt
 }
 

@@ -56,6 +56,8 @@ own_names! {
     FAILED = "failed", "metadata of a tool's result";
     /// The arguments with which a person replaced the model's.
     EDITED_ARGS = "editedArgs", "metadata of a tool's result";
+    /// The URL of the page that a person has to open before the reply, with the reason `authorization`.
+    VISIT_URL = "visitUrl", "metadata of an interrupt";
     /// The steps of a plan that a person reviews.
     STEPS = "steps", "metadata of an interrupt";
     /// The MCP server that asks the person, by its name in the configuration.

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::{
     call_digest::{arguments_digest, digest},
     error::ToolError,
-    question::{CallReplies, PersonsReply, Question},
+    question::{CallReplies, KeptValue, PersonsReply, Question},
     session::ToolSession,
 };
 use crate::{
@@ -293,6 +293,39 @@ impl ToolContext {
                 Err(ToolError::question())
             }
         }
+    }
+
+    /// Asks several questions at once. The next call gets what is kept, and the replies to these questions alone.
+    pub(super) fn ask_and_keep(&self, questions: Vec<Question>, kept: Value) -> ToolError {
+        let replies = self.0.replies.keeping(kept);
+        let mut open = self.0.questions.lock();
+        for question in questions {
+            let key = question.key.clone().unwrap_or_default();
+            match replies.interrupt(&key, question, self.call_id()) {
+                Ok(interrupt) => open.open.push(interrupt),
+                Err(error) => return error,
+            }
+        }
+        ToolError::question()
+    }
+
+    /// Keeps a value for the call, in the log of a detached run: another server that goes on with the run calls the tool with
+    /// it, even if the call may not be repeated.
+    pub(super) fn keep_in_log(&self, value: Value) {
+        self.run().mark(KeptValue { call: self.call_id().clone(), value }.into_mark());
+    }
+
+    /// Returns what an earlier call has kept.
+    pub(super) fn kept(&self) -> Option<&Value> {
+        self.0.replies.kept()
+    }
+
+    /// Returns the reply to the question of a key; within it `None` if the person declined to reply.
+    pub(super) fn given_reply(&self, key: &str) -> Option<Option<Value>> {
+        self.0.replies.get(key).map(|reply| match reply {
+            PersonsReply::Resolved(value) => Some(value.clone()),
+            PersonsReply::Cancelled => None,
+        })
     }
 
     /// Asks a person for a value of a type, whose schema front ends get.

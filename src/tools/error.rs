@@ -31,6 +31,10 @@ impl ToolError {
         self
     }
 
+    pub(super) fn has_cause(&self) -> bool {
+        self.source.is_some()
+    }
+
     /// The text that the model is told.
     pub fn message(&self) -> &str {
         &self.message

@@ -42,6 +42,6 @@ pub(crate) use self::{
     arguments::CallArguments,
     call_digest::call_digest,
     caller_headers::{CallerHeader, CallerValue},
-    question::{CallReplies, PersonsReply},
+    question::{CallReplies, KeptValue, PersonsReply},
     session::{ToolEvents, ToolSession},
 };

@@ -11,12 +11,16 @@ use indexmap::IndexMap;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{call_digest::call_digest, error::ToolError};
-use crate::protocol::{Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus, ToolCall, ToolCallId};
+use crate::protocol::{
+    Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus, ToolCall, ToolCallId, own_names::VISIT_URL,
+};
 
 const ID_PREFIX: &str = "question:";
+/// The reason of a question to open a page.
+const AUTHORIZATION: &str = "authorization";
 
 const MAX_CARRIED_BYTES: usize = 16 * 1024;
 
@@ -33,6 +37,11 @@ impl Question {
     pub fn new(message: impl Into<String>) -> Self {
         let interrupt = Interrupt { message: Some(message.into()), ..Interrupt::new("input_required") };
         Self { key: None, interrupt }
+    }
+
+    /// A question to open a page, such as a login, with the reason `authorization`. The reply is that this is done.
+    pub(crate) fn visit(message: impl Into<String>, url: String) -> Self {
+        Self::new(message).reason(AUTHORIZATION).metadata(VISIT_URL, url.into())
     }
 
     /// Names the question within its call, which then need not always ask the same questions in the same order.
@@ -101,8 +110,24 @@ pub(crate) struct CallReplies {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     replies: IndexMap<String, PersonsReply>,
     /// The digest and the id of the call, as the ids of its questions end.
+    /// What the tool keeps for the next call, in place of the replies so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept: Option<Value>,
     #[serde(skip)]
     call: String,
+}
+
+/// What a call keeps for the server that goes on with its run: an entry `kept` among the run's marks.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KeptValue {
+    pub(crate) call: ToolCallId,
+    pub(crate) value: Value,
+}
+
+impl KeptValue {
+    pub(super) fn into_mark(self) -> Value {
+        json!({ "kept": self })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -115,7 +140,7 @@ pub(crate) enum PersonsReply {
 impl CallReplies {
     /// A call whose tool has not asked anything yet.
     pub(crate) fn none(call: &ToolCall, edited: Option<JsonObject>) -> Self {
-        Self { edited, replies: IndexMap::new(), call: bound_call(call) }
+        Self { edited, call: bound_call(call), ..Self::default() }
     }
 
     /// A call without known arguments, as in tests of tools.
@@ -131,6 +156,7 @@ impl CallReplies {
             let Some((key, carried)) = parse_id(&entry.interrupt_id, &bound) else { continue };
             let all = read.get_or_insert_with(|| Self { call: bound.clone(), ..Self::default() });
             all.edited = all.edited.take().or(carried.edited);
+            all.kept = all.kept.take().or(carried.kept);
             all.replies.extend(carried.replies);
             let reply = match entry.status {
                 ResumeStatus::Resolved => PersonsReply::Resolved(entry.payload.clone().unwrap_or_default()),
@@ -151,6 +177,15 @@ impl CallReplies {
         self.replies.shift_remove(key)
     }
 
+    /// Returns replies that carry a value for the next call.
+    pub(crate) fn keeping(&self, kept: Value) -> Self {
+        Self { edited: self.edited.clone(), kept: Some(kept), call: self.call.clone(), ..Self::default() }
+    }
+
+    pub(super) fn kept(&self) -> Option<&Value> {
+        self.kept.as_ref()
+    }
+
     pub(super) fn get(&self, key: &str) -> Option<&PersonsReply> {
         self.replies.get(key)
     }
@@ -158,7 +193,7 @@ impl CallReplies {
     /// Fails if the earlier replies are longer than [`MAX_CARRIED_BYTES`].
     pub(crate) fn interrupt(&self, key: &str, question: Question, call: &ToolCallId) -> Result<Interrupt, ToolError> {
         let (key, bound) = (utf8_percent_encode(key, NON_ALPHANUMERIC), &self.call);
-        let id: InterruptId = if self.edited.is_none() && self.replies.is_empty() {
+        let id: InterruptId = if self.edited.is_none() && self.replies.is_empty() && self.kept.is_none() {
             format!("{ID_PREFIX}{key}:{bound}").into()
         } else {
             let carried = serde_json::to_vec(self)?;
@@ -190,8 +225,6 @@ fn parse_id(id: &InterruptId, bound: &str) -> Option<(String, CallReplies)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn resolved(id: &InterruptId, payload: Value) -> ResumeEntry {

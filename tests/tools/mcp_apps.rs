@@ -223,7 +223,8 @@ async fn without_the_option_nothing_is_shown_and_all_requests_are_refused() {
     let asked = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
     let events = apps.events(&asked).await;
     assert!(!events.iter().any(|event| event["type"] == "ACTIVITY_SNAPSHOT"), "{events:?}");
-    assert_eq!(apps.received("initialize")[0]["params"]["capabilities"]["extensions"], Value::Null);
+    let extensions = &apps.received("initialize")[0]["params"]["capabilities"]["extensions"];
+    assert_eq!(extensions["io.modelcontextprotocol/ui"], Value::Null);
 }
 
 #[tokio::test]

@@ -3,7 +3,10 @@
 
 use std::{path::PathBuf, process::Stdio};
 
-use agui_server::tools::mcp::McpServerOptions;
+use agui_server::tools::{
+    Toolbox,
+    mcp::{McpServer, McpServerOptions},
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -12,7 +15,7 @@ use tokio::{
 
 use crate::{
     support::running::{TEST_TIMEOUT, eventually},
-    tools::support::{McpFixture, error_message, text},
+    tools::support::{McpFixture, context, error_message, text},
 };
 
 const MODES: [&str; 3] = ["stdio", "http", "json"];
@@ -97,8 +100,7 @@ async fn a_server_without_initialize_session_and_ping_is_used() {
         assert!(capabilities["extensions"]["io.modelcontextprotocol/ui"].is_object(), "{capabilities}");
         if mode != "stdio" {
             let headers = &call["headers"];
-            let expected = [("version", "2026-07-28"), ("session", "")];
-            assert_eq!(headers["mcp-protocol-version"], expected[0].1, "{headers}");
+            assert_eq!(headers["mcp-protocol-version"], "2026-07-28", "{headers}");
             assert_eq!((&headers["mcp-method"], &headers["mcp-name"]), (&json!("tools/call"), &json!("echo")));
             assert_eq!(headers["mcp-session-id"], Value::Null);
         }
@@ -141,10 +143,55 @@ async fn a_server_that_was_restarted_is_used_again_without_a_handshake() {
 }
 
 #[tokio::test]
+async fn a_server_without_ping_that_takes_too_long_for_a_call_stays_connected() {
+    for mode in ["stdio", "json"] {
+        let modern = Modern::start(mode).await;
+        let mut options = modern.options();
+        options.timeout = std::time::Duration::from_millis(300);
+        let mcp = McpFixture::new(options).ready().await;
+        let error = error_message(mcp.call("steps", json!({ "count": 1, "millis": 900 })).await);
+        assert!(error.contains("did not answer within"), "{error}");
+        eventually("the server is asked if it responds", || modern.received("tools/list").len() == 2).await;
+        assert_eq!(text(mcp.call("echo", json!({ "text": "still here" })).await), "still here");
+        assert_eq!(modern.received("server/discover").len(), 1, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_busy_server_gets_its_state_back_until_it_has_ended_the_call() {
+    let modern = Modern::start("json").await;
+    let mcp = modern.connect().await;
+    assert_eq!(text(mcp.call("busy", json!({})).await), "done in round 3");
+    let error = error_message(mcp.call("endless", json!({})).await);
+    assert_eq!(error, "The MCP server `test` did not end the call in 16 rounds.");
+    // This server offers no model.
+    let error = error_message(mcp.call("sample", json!({})).await);
+    assert!(error.contains("sampling"), "{error}");
+}
+
+#[tokio::test]
+async fn a_prompt_can_ask_and_a_server_that_may_not_ask_is_told_so() {
+    let modern = Modern::start("http").await;
+    let mcp = modern.connect().await;
+    let toolbox = Toolbox::new().source(McpServer::prompts(&mcp.server));
+    let prompts = McpFixture { toolbox, ..mcp };
+    let arguments = json!({ "name": "greet", "arguments": { "who": "Ada" } });
+    let (tool, cx) = (prompts.tool("test_get_prompt"), context());
+    let asked = tool.tool.call(arguments.as_object().unwrap().clone(), &cx).await.unwrap_err();
+    assert!(asked.is_question(), "{asked:?}");
+    assert_eq!(cx.take_questions()[0].message.as_deref(), Some("How?"));
+
+    let mut options = modern.options();
+    options.elicitation = false;
+    let mcp = McpFixture::new(options).ready().await;
+    assert!(!mcp.call("book", json!({ "day": "Monday" })).await.unwrap_err().is_question());
+}
+
+#[tokio::test]
 async fn a_call_of_an_unknown_resource_is_refused_as_in_older_revisions() {
     let modern = Modern::start("http").await;
     let mcp = modern.connect().await;
-    let toolbox = agui_server::tools::Toolbox::new().source(agui_server::tools::mcp::McpServer::resources(&mcp.server));
+    let toolbox = Toolbox::new().source(McpServer::resources(&mcp.server));
     let mcp = McpFixture { toolbox, ..mcp };
     let rules = text(mcp.call("test_read_resource", json!({ "uri": "house://rules" })).await);
     assert_eq!(rules, "house://rules:\nNo shoes.");

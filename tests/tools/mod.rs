@@ -8,6 +8,7 @@ mod mcp_http_misbehaving;
 mod mcp_misbehaving;
 mod mcp_modern;
 mod mcp_process;
+mod mcp_python;
 mod mcp_sdk;
 mod sandbox;
 mod support;

@@ -3,7 +3,7 @@
 //! An answer is marked when it is complete, a call when it has its result. A call that must not run twice is marked before
 //! it starts. Calls that are not safe wait until their answer and its marks are stored.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,7 +22,7 @@ use crate::{
         Event, Message, TokenUsage, ToolCallId,
         event::{RunFinished, RunOutcome},
     },
-    tools::Repeat,
+    tools::{KeptValue, Repeat},
 };
 
 #[derive(Serialize, Deserialize)]
@@ -39,6 +39,8 @@ enum TurnMark {
         usage: Vec<TokenUsage>,
     },
     Start(ToolCallId),
+    /// A call has kept what it goes on with.
+    Kept(KeptValue),
     /// A call has its result: only the place counts.
     Result,
 }
@@ -49,6 +51,8 @@ pub(super) struct EarlierTurns {
     pub(super) steps: u32,
     /// The calls that may have taken effect.
     pub(super) started: HashSet<ToolCallId>,
+    /// What calls without a result have kept.
+    kept: HashMap<ToolCallId, Value>,
     /// The end of a run whose last answer is complete.
     pub(super) end: Option<Event>,
 }
@@ -68,6 +72,11 @@ impl EarlierTurns {
                     (turns.end, used) = (Some(finished.into()), usage);
                 }
                 TurnMark::Start(call) => drop(turns.started.insert(call)),
+                TurnMark::Kept(KeptValue { call, value }) => {
+                    // It does not run twice: it goes on.
+                    turns.started.remove(&call);
+                    turns.kept.insert(call, value);
+                }
                 TurnMark::Result => {}
             }
         }
@@ -88,6 +97,7 @@ impl EarlierTurns {
         if self.steps > 0 {
             plan.add_turn(&history::open_calls(messages), catalog, settings.max_calls_per_turn).await;
         }
+        plan.go_on(&self.kept);
         plan.stop_started(&self.started, settings.unknown_outcome);
         plan
     }

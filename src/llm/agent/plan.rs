@@ -1,6 +1,6 @@
 //! The plan for a turn: which calls run now, which wait for an approval, which are the application's.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -113,6 +113,15 @@ impl TurnPlan {
         }
         if let Some(excess) = calls.len().checked_sub(max_calls).filter(|excess| *excess > 0) {
             tracing::warn!(excess, max_calls, "an answer has too many calls; the last ones are not run");
+        }
+    }
+
+    /// Gives the calls back what they have kept.
+    pub(super) fn go_on(&mut self, kept: &HashMap<ToolCallId, Value>) {
+        for call in &mut self.calls {
+            if let (CallAction::Tool(action), Some(kept)) = (&mut call.action, kept.get(&call.call)) {
+                action.replies = action.replies.keeping(kept.clone());
+            }
         }
     }
 

@@ -1,19 +1,21 @@
 //! A call of a run to an MCP server, from the request to the response: time limits, progress, and questions to a person.
 //!
-//! A question without a reply ends the call: it is cancelled at the server, and the run ends with an interrupt. The
-//! next run of the thread makes the call again from its start, so **what the server did before its question it does
-//! again**. When the server asks the same question again, with the same text and form, it gets the person's reply. A
+//! A server of a revision before 2026-07-28 asks while it works on the call. A question without a reply ends the call: it is
+//! cancelled at the server, and the run ends with an interrupt. The next run of the thread makes the call again from its
+//! start, so **what the server did before its question it does again**. When the server asks the same question again, with the same text and form, it gets the person's reply. A
 //! question that differs is a new one, and so is one that is asked a second time within a call.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use reqwest::header::HeaderMap;
 use rmcp::model::{ClientRequest, ElicitResult, ElicitationAction, ProgressNotificationParam};
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use super::{
     client::{McpClient, PendingRequest, RequestError},
+    http_client::is_unreachable,
     in_flight::{CallSignal, Elicitation, StartedCall},
     options::McpServerOptions,
 };
@@ -24,12 +26,16 @@ use crate::{
         Question, ToolContext, ToolError, Validator, call_digest::digest, caller_headers::CallerHeaders,
         secrets::Secrets,
     },
+    upstream::trust::server_url,
 };
 
 const MAX_REFUSAL_CHARS: usize = 1000;
 const MAX_PROGRESS_CHARS: usize = 300;
 /// The shortest time between two events about the progress of a call.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+/// The largest form and the longest question that a person is shown, in bytes.
+const MAX_FORM_BYTES: usize = 16 * 1024;
+const MAX_QUESTION_BYTES: usize = 4 * 1024;
 /// The number of questions that one call can ask.
 const MAX_QUESTIONS: usize = 16;
 /// The length of the digest that tells questions apart, before base64.
@@ -56,18 +62,17 @@ impl McpCaller {
     }
 
     /// Sends a request, and returns its result as JSON and the secrets that must be removed from it.
-    pub(super) async fn call(
+    pub(super) async fn send_once(
         &self,
-        request: impl Into<ClientRequest>,
+        request: ClientRequest,
         cx: &ToolContext,
     ) -> Result<(Value, Secrets), ToolError> {
-        let request: ClientRequest = request.into();
         let server = &self.server;
         let client = self.client.lock().clone().map_err(|reason| {
             ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
                 .caused_by(reason)
         })?;
-        let mut headers = self.caller_headers.of_call(cx)?;
+        let mut headers = self.headers_of_call(cx)?;
         let mut secrets = self.secrets.clone();
         secrets.extend(&Secrets::of_headers(&headers));
         // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
@@ -91,6 +96,19 @@ impl McpCaller {
         }
     }
 
+    pub(super) fn headers_of_call(&self, cx: &ToolContext) -> Result<HeaderMap, ToolError> {
+        self.caller_headers.of_call(cx)
+    }
+
+    /// Returns the server's question, without a key.
+    pub(super) fn question(&self, message: String, wanted: Wanted, cx: &ToolContext) -> Question {
+        let question = match wanted {
+            Wanted::Form(form) => Question::new(message).response_schema(form),
+            Wanted::Visit(url) => Question::visit(message, url),
+        };
+        question.metadata(MCP_SERVER, self.server.as_ref().into()).metadata("toolName", cx.tool_name().into())
+    }
+
     fn tool_error(&self, failure: McpCallFailure, client: &McpClient, secrets: &Secrets) -> ToolError {
         let server = &self.server;
         match failure {
@@ -101,7 +119,10 @@ impl McpCaller {
                 ToolError::new(format!("The MCP server `{server}` refuses the call: {reason}"))
             }
             McpCallFailure::Request(RequestError::NotTaken(error)) => {
-                client.state.disconnected.notify_one();
+                // Without a session, one refused call says nothing about those of other callers.
+                if client.has_initialize() || is_unreachable(&*error) {
+                    client.state.disconnected.notify_one();
+                }
                 ToolError::new(format!(
                     "The MCP server `{server}` did not take the call, so it was not carried out. Try again later."
                 ))
@@ -119,6 +140,36 @@ impl McpCaller {
                 let seconds = limit.as_secs_f32();
                 ToolError::new(format!("The MCP server `{server}` did not answer within {seconds} s."))
             }
+        }
+    }
+}
+
+/// What a server asks a person for.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// An object that fits a JSON Schema.
+    Form(Value),
+    /// A visit of a page, by its URL.
+    Visit(String),
+}
+
+impl Wanted {
+    /// Returns `None` for what is no page of the web.
+    pub(super) fn visit(url: &str) -> Option<Self> {
+        server_url(url).map(|url| Self::Visit(url.into()))
+    }
+
+    /// Returns whether a person can be shown it, with its question.
+    pub(super) fn is_short(&self, question: &str) -> bool {
+        question.len() <= MAX_QUESTION_BYTES && self.to_string().len() <= MAX_FORM_BYTES
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form(form) => form.fmt(f),
+            Self::Visit(url) => url.fmt(f),
         }
     }
 }
@@ -157,8 +208,8 @@ impl OngoingCall<'_> {
                 }
                 Some(signal) = open.signals.recv() => match signal {
                     CallSignal::Progress(progress) => self.progress(progress),
-                    CallSignal::Question(Elicitation { message, form, reply }) => {
-                        match self.given_reply(message, form).await {
+                    CallSignal::Question(Elicitation { message, wanted, reply }) => {
+                        match self.given_reply(message, wanted).await {
                             Ok(given) => drop(reply.send(given)),
                             Err(error) => {
                                 // Before `reply` is dropped, which answers the question with `cancel`.
@@ -203,25 +254,28 @@ impl OngoingCall<'_> {
     }
 
     /// Returns the person's reply to a question. Fails with the question if it has no reply yet.
-    async fn given_reply(&mut self, message: String, form: Value) -> Result<ElicitResult, ToolError> {
+    async fn given_reply(&mut self, message: String, wanted: Wanted) -> Result<ElicitResult, ToolError> {
         let server = &self.caller.server;
         if self.asked.values().sum::<usize>() == MAX_QUESTIONS {
             let problem = format!("The MCP server `{server}` asked more than {MAX_QUESTIONS} questions in one call.");
             return Err(ToolError::new(problem));
         }
-        let key = digest(&message, &form.to_string(), QUESTION_KEY_BYTES);
+        let form = match &wanted {
+            Wanted::Form(form) => Some(form.clone()),
+            Wanted::Visit(_) => None,
+        };
+        let key = digest(&message, &wanted.to_string(), QUESTION_KEY_BYTES);
         let times = self.asked.entry(key.clone()).or_default();
         *times += 1;
         let key = format!("mcp-{key}-{times}");
-        let validator = Validator::new(&form).map_err(|error| {
+        let validator = form.as_ref().map(Validator::new).transpose().map_err(|error| {
             ToolError::new(format!("The MCP server `{server}` asked with an invalid form: {error}"))
         })?;
-        let question =
-            Question::new(message).key(key).response_schema(form).metadata(MCP_SERVER, server.as_ref().into());
-        let question = question.metadata("toolName", self.cx.tool_name().into());
-        let given = match self.cx.reply_to(question)? {
-            None => ElicitResult::new(ElicitationAction::Decline),
-            Some(content) => {
+        let question = self.caller.question(message, wanted, self.cx).key(key);
+        let given = match (self.cx.reply_to(question)?, validator) {
+            (None, _) => ElicitResult::new(ElicitationAction::Decline),
+            (Some(_), None) => ElicitResult::new(ElicitationAction::Accept),
+            (Some(content), Some(validator)) => {
                 validator.check_value(&content).await.map_err(|problems| {
                     ToolError::new(format!("The user's answer does not fit the form of the MCP server:{problems}"))
                 })?;

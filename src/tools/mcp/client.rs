@@ -22,12 +22,14 @@ use super::{
     in_flight::StartedCall,
     oauth::AccessTokens,
 };
-use crate::tools::ToolContext;
+use crate::tools::{ToolContext, call_digest::digest};
 
 /// A server could send cursors for ever.
 const MAX_PAGES: usize = 100;
 /// The largest list of tools that is read, in bytes of JSON.
 const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
+/// The length of the idempotency key of a round, before base64.
+const ROUND_KEY_BYTES: usize = 24;
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -90,8 +92,13 @@ impl McpClient {
             meta.set_traceparent(trace.traceparent());
             trace.tracestate().into_iter().for_each(|state| meta.set_tracestate(state));
         }
-        if let ClientRequest::CallToolRequest(_) = &request {
-            request.get_meta_mut().insert("idempotencyKey".to_owned(), cx.idempotency_key().into());
+        if let ClientRequest::CallToolRequest(call) = &request {
+            // Each round of a call has an effect of its own.
+            let key = match &call.params.request_state {
+                None => cx.idempotency_key().to_owned(),
+                Some(state) => digest(cx.idempotency_key(), state, ROUND_KEY_BYTES),
+            };
+            request.get_meta_mut().insert("idempotencyKey".to_owned(), key.into());
         }
         if !headers.is_empty() {
             request.extensions_mut().insert(MessageHeaders(headers.clone()));

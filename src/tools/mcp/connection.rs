@@ -87,7 +87,17 @@ impl OpenError {
         };
         let is_final =
             matches!(error, ClientInitializeError::TransportError { error, .. } if is_unreachable(&*error.error));
-        Self { reason: error_chain(error), is_final }
+        let reason = error_chain(error);
+        let hint = match error {
+            _ if is_final => "nothing listens there: start the server, or correct `url`",
+            _ if error.is_authorization_required() => "it wants credentials: set `oauth` or `headers`",
+            ClientInitializeError::NoCompatibleProtocolVersion { .. } => "update the server, or this one",
+            ClientInitializeError::JsonRpcError(_) if reason.contains("HTTP 404") || reason.contains("HTTP 405") => {
+                "correct the path of `url`, which is often `/mcp`"
+            }
+            _ => return Self { reason, is_final },
+        };
+        Self { reason: format!("{reason}: {hint}"), is_final }
     }
 }
 

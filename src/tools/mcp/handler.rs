@@ -7,7 +7,8 @@ use rmcp::{
     ClientHandler, RoleClient,
     model::{
         ClientCapabilities, ClientConfig, CustomNotification, ElicitRequestParams, ElicitResult, ElicitationAction,
-        ElicitationCapability, FormElicitationCapability, Implementation, ProgressNotificationParam,
+        ElicitationCapability, ExtensionCapabilities, FormElicitationCapability, Implementation,
+        ProgressNotificationParam, TASKS_EXTENSION_ID, UrlElicitationCapability,
     },
     service::{InboundStreamOrigin, NotificationContext, RequestContext},
 };
@@ -15,15 +16,12 @@ use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
+    call::Wanted,
     flood::FloodGauge,
     in_flight::{CallsInFlight, Elicitation},
     tool_ui,
 };
 use crate::protocol::JsonObject;
-
-/// The largest form and the longest question that a person is shown, in bytes.
-const MAX_FORM_BYTES: usize = 16 * 1024;
-const MAX_QUESTION_BYTES: usize = 4 * 1024;
 
 #[derive(Default)]
 pub(super) struct ServerHandler {
@@ -48,9 +46,14 @@ pub(super) struct ConnectionState {
 impl ServerHandler {
     /// Returns the reply of a person; `None` if no person can be asked.
     async fn ask(&self, params: ElicitRequestParams, context: &RequestContext<RoleClient>) -> Option<ElicitResult> {
-        let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = params else { return None };
-        let form = serde_json::to_value(requested_schema).ok()?;
-        if !self.allows_questions || message.len() > MAX_QUESTION_BYTES || form.to_string().len() > MAX_FORM_BYTES {
+        let (message, wanted) = match params {
+            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+                (message, Wanted::Form(serde_json::to_value(requested_schema).ok()?))
+            }
+            ElicitRequestParams::UrlElicitationParams { message, url, .. } => (message, Wanted::visit(&url)?),
+            _ => return None,
+        };
+        if !self.allows_questions || !wanted.is_short(&message) {
             tracing::debug!(
                 server = &*self.server,
                 "a question of the MCP server is not asked: it is too long, or off"
@@ -62,7 +65,7 @@ impl ServerHandler {
             _ => None,
         };
         let (reply, replied) = oneshot::channel();
-        if self.state.calls.ask(call.as_ref(), Elicitation { message, form, reply }).await.is_none() {
+        if self.state.calls.ask(call.as_ref(), Elicitation { message, wanted, reply }).await.is_none() {
             tracing::debug!(server = &*self.server, "a question of the MCP server is not asked: it may be of any call");
             return None;
         }
@@ -108,13 +111,15 @@ impl ClientHandler for ServerHandler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         if self.allows_questions {
-            let form = FormElicitationCapability::default();
-            capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
+            let elicitation = ElicitationCapability::new().with_form(FormElicitationCapability::default());
+            capabilities.elicitation = Some(elicitation.with_url(UrlElicitationCapability::default()));
         }
+        let mut extensions = ExtensionCapabilities::from([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())]);
         if self.shows_apps {
             let settings = JsonObject::from_iter([("mimeTypes".to_owned(), json!([tool_ui::MIME_TYPE]))]);
-            capabilities.extensions = Some([(tool_ui::EXTENSION.to_owned(), settings)].into());
+            extensions.insert(tool_ui::EXTENSION.to_owned(), settings);
         }
+        capabilities.extensions = Some(extensions);
         ClientConfig::new(capabilities, Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")))
     }
 }

@@ -20,12 +20,12 @@ use std::{
 
 use futures::future::Either;
 use rmcp::model::{ElicitResult, ProgressNotificationParam, ProgressToken, RequestId};
-use serde_json::Value;
 use tokio::{
     sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc, oneshot},
     time::Instant,
 };
 
+use super::call::Wanted;
 use crate::{agent::Principal, base::units::deadline, protocol::ThreadId};
 
 /// Signals of a server that sends more than a call reads are left out.
@@ -66,8 +66,7 @@ pub(super) enum CallSignal {
 /// A question of the server to a person. Dropping it replies that the person has not decided.
 pub(super) struct Elicitation {
     pub(super) message: String,
-    /// A JSON Schema of the reply, which is an object.
-    pub(super) form: Value,
+    pub(super) wanted: Wanted,
     pub(super) reply: oneshot::Sender<ElicitResult>,
 }
 
@@ -150,6 +149,7 @@ impl StartedCall {
 #[cfg(test)]
 mod tests {
     use rmcp::model::NumberOrString;
+    use serde_json::Value;
 
     use super::*;
 
@@ -171,7 +171,7 @@ mod tests {
 
     async fn ask(calls: &CallsInFlight, call: Option<i64>) -> Option<()> {
         let (reply, _) = oneshot::channel();
-        let elicitation = Elicitation { message: "?".into(), form: Value::Null, reply };
+        let elicitation = Elicitation { message: "?".into(), wanted: Wanted::Form(Value::Null), reply };
         calls.ask(call.map(id).as_ref(), elicitation).await
     }
 

@@ -5,8 +5,11 @@
 //! tools stay listed, and calls fail with "not available". A call that times out, or whose future is dropped, is
 //! cancelled at the server; after a timeout the server is pinged, and connected again if the ping fails.
 //!
-//! A tool has the `prefix` and the name that its server gives it, cut to 64 characters; all but ASCII letters, digits,
-//! `-` and `_` are replaced by `_`. A process inherits only the variables in `process.rs`.
+//! A server is asked for its revisions (`server/discover`), and older ones are connected to by `initialize`, which is
+//! remembered until this process ends. `connection.rs` has both openings, `rounds.rs` the calls of several requests.
+//!
+//! A tool has the `prefix` and the name that its server gives it; all but ASCII letters, digits, `-` and `_` are replaced
+//! by `_`, and a name that is changed or cut to 64 characters ends with a digest. A process inherits only the variables in `process.rs`.
 //!
 //! A server is not trusted with memory or time: the sizes of lists, schemas, messages, questions and results are
 //! limited, and a call ends at `max_timeout_secs` whatever progress it reports. `call.rs` has the story of a call.
@@ -29,6 +32,7 @@ mod options;
 mod probe;
 mod process;
 mod result;
+mod rounds;
 mod server;
 mod supervisor;
 mod tool;

@@ -16,6 +16,7 @@ mod killed;
 mod late;
 mod load;
 mod lost_runs;
+mod mcp_calls;
 mod outage;
 mod proxy;
 mod readiness;
