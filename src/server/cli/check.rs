@@ -59,8 +59,7 @@ async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
     let probed = join_all(tools.mcp.values().map(async |server| (server.name(), server.probe().await))).await;
     for (name, found) in &probed {
         let found = match found {
-            Ok(tools) if tools.is_empty() => "no tools",
-            Ok(tools) => &tools.join(", "),
+            Ok(found) => found,
             Err(reason) => &format!("not connected: {reason}"),
         };
         print_line(&printable_line(&format!("mcp:{name}: {found}")));

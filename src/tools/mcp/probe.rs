@@ -4,12 +4,13 @@ use super::{server::McpServer, tool::McpTool, tool_ui::ToolUi};
 use crate::tools::ToolSource as _;
 
 impl McpServer {
-    /// Connects once. Returns the tools, each with its page; or why the server is not connected.
-    pub(crate) async fn probe(&self) -> Result<Vec<String>, String> {
+    /// Connects once. Returns the revision and the tools, each with its page; or why the server is not connected.
+    pub(crate) async fn probe(&self) -> Result<String, String> {
         self.ready().await;
-        let connected = self.supervisor.caller.client.lock().as_ref().map(drop).map_err(Clone::clone);
-        let tools = self.supervisor.tools.borrow().tools.iter().map(|tool| summary(tool)).collect();
-        connected.map(|()| tools)
+        let client = self.supervisor.caller.client.lock().clone()?;
+        let tools: Vec<_> = self.supervisor.tools.borrow().tools.iter().map(|tool| summary(tool)).collect();
+        let tools = if tools.is_empty() { "no tools".to_owned() } else { tools.join(", ") };
+        Ok(format!("revision {}: {tools}", client.revision()))
     }
 }
 
