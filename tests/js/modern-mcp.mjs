@@ -1,8 +1,8 @@
 // An MCP server of the revision 2026-07-28 alone, made with the official SDK, for tests/tools: node modern-mcp.mjs stdio | http PORT
-// | json PORT, and `record FILE` after it. It appends each request to the file: its method, its headers of the protocol, and its
+// | json PORT, and `record FILE` after it; with `slow` its first start takes 11 s. It appends each request to the file: its method, its headers of the protocol, and its
 // parameters. It has no state beside the file: a call that asks goes on in any process.
 
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { PassThrough } from "node:stream";
 
@@ -17,6 +17,7 @@ const states = createRequestStateCodec({ key: "0123456789abcdef0123456789abcdef"
 
 /** Returns the text of a tool's result. */
 const text = (text) => ({ content: [{ type: "text", text }] });
+const isFirstStart = !existsSync(option("record"));
 const record = (entry) => appendFileSync(option("record"), `${JSON.stringify(entry)}\n`);
 
 /** Asks for one text. */
@@ -101,6 +102,10 @@ function mcpServer() {
 let grown = false;
 let handler;
 
+if (rest.includes("slow") && isFirstStart) {
+  record({ method: "start" });
+  await new Promise((done) => setTimeout(done, 11_000));
+}
 if (mode === "stdio") {
   const seen = new PassThrough();
   process.stdin.on("data", (piece) => {

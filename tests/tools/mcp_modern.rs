@@ -188,6 +188,17 @@ async fn a_prompt_can_ask_and_a_server_that_may_not_ask_is_told_so() {
 }
 
 #[tokio::test]
+async fn a_process_that_starts_too_slowly_for_the_library_is_asked_for_its_revisions_again() {
+    let modern = Modern::start("stdio").await;
+    let mcp = McpFixture::new(McpServerOptions::command(modern.command().into_iter().chain(["slow".to_owned()])));
+    mcp.server.start();
+    eventually("the server is connected", || mcp.server.is_connected()).await;
+    assert_eq!(text(mcp.call("echo", json!({ "text": "late" })).await), "late");
+    let count = |method: &str| modern.received(method).len();
+    assert_eq!((count("server/discover"), count("initialize")), (2, 1), "the library's own `initialize` alone");
+}
+
+#[tokio::test]
 async fn a_call_of_an_unknown_resource_is_refused_as_in_older_revisions() {
     let modern = Modern::start("http").await;
     let mcp = modern.connect().await;

@@ -77,6 +77,8 @@ impl Opening {
 struct OpenError {
     reason: String,
     is_final: bool,
+    /// Set if the server has said which revisions it knows, after the library had given up: `npx` and `uvx` download programs.
+    is_late: bool,
 }
 
 impl OpenError {
@@ -87,7 +89,12 @@ impl OpenError {
         };
         let is_final =
             matches!(error, ClientInitializeError::TransportError { error, .. } if is_unreachable(&*error.error));
-        let reason = error_chain(error);
+        let is_late = matches!(error, ClientInitializeError::ConflictInitResponseId(..));
+        let reason = match error {
+            // Its own text names types of the library.
+            ClientInitializeError::TransportError { error, .. } => error_chain(&*error.error),
+            error => error_chain(error),
+        };
         let hint = match error {
             _ if is_final => "nothing listens there: start the server, or correct `url`",
             _ if error.is_authorization_required() => "it wants credentials: set `oauth` or `headers`",
@@ -95,9 +102,9 @@ impl OpenError {
             ClientInitializeError::JsonRpcError(_) if reason.contains("HTTP 404") || reason.contains("HTTP 405") => {
                 "correct the path of `url`, which is often `/mcp`"
             }
-            _ => return Self { reason, is_final },
+            _ => return Self { reason, is_final, is_late },
         };
-        Self { reason: format!("{reason}: {hint}"), is_final }
+        Self { reason: format!("{reason}: {hint}"), is_final, is_late }
     }
 }
 
@@ -113,7 +120,11 @@ impl McpConnection {
         transport: &McpTransport,
         first: Opening,
     ) -> Result<Self, String> {
-        let error = match Self::open_by(first, server, options, transport).await {
+        let mut result = Self::open_by(first, server, options, transport).await;
+        if result.as_ref().is_err_and(|error| error.is_late) {
+            result = Self::open_by(Opening::Discover, server, options, transport).await;
+        }
+        let error = match result {
             Err(error) if !error.is_final => error,
             result => return result.map_err(|error| error.reason),
         };
@@ -132,12 +143,13 @@ impl McpConnection {
         let (allows_questions, shows_apps) = (options.elicitation, options.apps);
         let handler = ServerHandler { server: server.clone(), allows_questions, shows_apps, ..Default::default() };
         let state = handler.state.clone();
-        let is_final = |reason| OpenError { reason, is_final: true };
+        let failed = |reason, is_final| OpenError { reason, is_final, is_late: false };
         let (service, process, tokens) = match transport {
             McpTransport::Command { program, arguments, environment } => {
                 let (mut process, stdout, stdin) = ServerProcess::spawn(server, program, arguments, environment)
                     .map_err(|error| {
-                        is_final(format!("{program} cannot be started: {error}: install it, or correct `command`"))
+                        let hint = "install it, or correct `command`";
+                        failed(format!("{program} cannot be started: {error}: {hint}"), true)
                     })?;
                 let stream = (bounded_lines(server.clone(), stdout), stdin);
                 match handler.serve_with_lifecycle(stream, opening.lifecycle()).await {
@@ -145,15 +157,15 @@ impl McpConnection {
                     Err(error) => {
                         let stderr = stderr_note(Some(&process));
                         process.end().await;
-                        let OpenError { reason, is_final } = OpenError::of(&error);
-                        let reason = format!("{program} does not speak MCP, or has ended: {reason}{stderr}");
-                        return Err(OpenError { reason, is_final });
+                        let error = OpenError::of(&error);
+                        let reason = format!("{program} does not speak MCP, or has ended: {}{stderr}", error.reason);
+                        return Err(OpenError { reason, ..error });
                     }
                 }
             }
             McpTransport::Http { url, headers, oauth } => {
                 let http = upstream::direct_client(&upstream::ClientOptions::default())
-                    .map_err(|error| is_final(format!("the HTTP client cannot be created: {error}")))?;
+                    .map_err(|error| failed(format!("the HTTP client cannot be created: {error}"), true))?;
                 let tokens = oauth.as_ref().map(|(oauth, secret)| {
                     Arc::new(AccessTokens::new(oauth.clone(), secret.clone(), url, http.clone()))
                 });
@@ -164,7 +176,7 @@ impl McpConnection {
                 let limit = if opening == Opening::Discover { DISCOVER_TIMEOUT } else { Duration::MAX };
                 let service = timeout(limit, handler.serve_with_lifecycle(transport, opening.lifecycle())).await;
                 let silent = || format!("it does not say in {} s which revisions it knows", limit.as_secs());
-                let service = service.map_err(|_| OpenError { reason: silent(), is_final: false })?;
+                let service = service.map_err(|_| failed(silent(), false))?;
                 (service.map_err(|error| OpenError::of(&error))?, None, tokens)
             }
         };
@@ -205,7 +217,7 @@ impl McpConnection {
                     if state.calls.are_any_open().await {
                         continue;
                     }
-                    if !self.client.has_initialize() {
+                    if !state.list_age.lock().is_zero() {
                         return ConnectionEvent::ListTools;
                     }
                     IDLE_PING_INTERVAL
@@ -217,13 +229,12 @@ impl McpConnection {
         }
     }
 
-    /// Returns the time without calls after which a server is asked again: for its tools, since there is no ping, when their list
-    /// has expired.
+    /// Returns the time without calls after which a server is asked for its tools again, because their list has expired, or a
+    /// server over HTTP whether it responds.
     fn idle_time(&self) -> Option<Duration> {
-        let (is_process, list_age) = (self.process.is_some(), *self.client.state.list_age.lock());
-        match (is_process, self.client.has_initialize()) {
+        let list_age = *self.client.state.list_age.lock();
+        match (self.process.is_some(), list_age.is_zero()) {
             (true, true) => None,
-            (true, false) if list_age.is_zero() => None,
             (false, true) => Some(IDLE_PING_INTERVAL),
             (_, false) => Some(list_age.clamp(IDLE_PING_INTERVAL, MAX_LIST_AGE)),
         }
