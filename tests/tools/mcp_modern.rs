@@ -191,8 +191,7 @@ async fn a_prompt_can_ask_and_a_server_that_may_not_ask_is_told_so() {
 async fn a_process_that_starts_too_slowly_for_the_library_is_asked_for_its_revisions_again() {
     let modern = Modern::start("stdio").await;
     let mcp = McpFixture::new(McpServerOptions::command(modern.command().into_iter().chain(["slow".to_owned()])));
-    mcp.server.start();
-    eventually("the server is connected", || mcp.server.is_connected()).await;
+    let mcp = mcp.connected().await;
     assert_eq!(text(mcp.call("echo", json!({ "text": "late" })).await), "late");
     let count = |method: &str| modern.received(method).len();
     assert_eq!((count("server/discover"), count("initialize")), (2, 1), "the library's own `initialize` alone");

@@ -6,10 +6,7 @@ use agui_server::tools::mcp::McpServerOptions;
 use serde_json::json;
 use tokio::process::{Child, Command};
 
-use crate::{
-    support::running::eventually,
-    tools::support::{McpFixture, context, text},
-};
+use crate::tools::support::{McpFixture, context, text};
 
 const PYTHON: &str = "tests/.venv-mcp/bin/python";
 
@@ -39,9 +36,7 @@ async fn the_python_sdk_is_used_over_each_transport() {
                 (options, Some(process))
             }
         };
-        let mcp = McpFixture::new(options).ready().await;
-        // The server over HTTP needs a second or two to listen.
-        eventually("the server is connected", || mcp.server.is_connected()).await;
+        let mcp = McpFixture::new(options).connected().await;
         assert_eq!(text(mcp.call("echo", json!({ "text": "ahoy" })).await), "ahoy", "{mode}");
         assert_eq!(text(mcp.call("steps", json!({ "count": 3 })).await), "done", "{mode}");
         let (greet, cx) = (mcp.tool("greet"), context());

@@ -90,6 +90,18 @@ impl McpFixture {
         self
     }
 
+    /// Waits until the server is connected, which takes some that are slow to start more than 10 seconds.
+    pub async fn connected(self) -> Self {
+        self.server.start();
+        let connected = async {
+            while !self.server.is_connected() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(TEST_TIMEOUT * 4, connected).await.expect("the server is not connected");
+        self
+    }
+
     pub fn names(&self) -> Vec<String> {
         self.toolbox.tools().iter().map(|tool| tool.name().to_owned()).collect()
     }
