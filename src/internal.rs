@@ -22,5 +22,6 @@ pub use crate::{
             DeletedFile, FileDeletion, FileObjects, FileStore, FileStream, ImageSize, NewFile, PutFile, StoredFile,
         },
         model::now,
+        sealed::{ExpectedValue, SealedStore, SealedValue},
     },
 };

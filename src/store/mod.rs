@@ -27,6 +27,8 @@ mod read_permits;
 mod retention;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod rows;
+#[allow(missing_docs, reason = "not a part of the interface")]
+pub(crate) mod sealed;
 mod search;
 mod signals;
 #[cfg(feature = "sqlite")]
@@ -235,6 +237,12 @@ pub trait Store: Send + Sync + 'static {
     /// Returns the operations on files; `None` if the store keeps none. Only stores of this crate do.
     #[doc(hidden)]
     fn files(&self) -> Option<&dyn files::FileStore> {
+        None
+    }
+
+    /// Returns the operations on sealed values; `None` if the store keeps none. Only stores of this crate do.
+    #[doc(hidden)]
+    fn sealed_values(&self) -> Option<&dyn sealed::SealedStore> {
         None
     }
 

@@ -9,6 +9,7 @@ mod journal;
 mod neighbours;
 mod outage;
 mod owed;
+mod sealed_promises;
 mod shared;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,6 +23,7 @@ use crate::support::{pgbouncer::PgBouncer, postgres::Postgres};
 async fn the_memory_store_keeps_the_contract() {
     contract::check(async || MemoryStore::new()).await;
     file_promises::check(async || MemoryStore::new()).await;
+    sealed_promises::check(async || MemoryStore::new()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -33,6 +35,7 @@ async fn the_sqlite_store_keeps_the_contract() {
     };
     contract::check(&open).await;
     file_promises::check(&open).await;
+    sealed_promises::check(&open).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -41,6 +44,7 @@ async fn the_postgres_store_keeps_the_contract() {
     let open = async || PostgresStore::open(&server.database("contract").await).await.unwrap();
     contract::check(&open).await;
     file_promises::check(&open).await;
+    sealed_promises::check(&open).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,7 @@
 //! The store in memory. Its content is lost with the process.
 
 mod file_table;
+mod sealed;
 mod stored_files;
 mod tables;
 mod whole_thread;
@@ -15,7 +16,7 @@ use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
     MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult,
     Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView, branch_of,
-    files::FileStore, search::terms, write::unanswered,
+    files::FileStore, sealed::SealedStore, search::terms, write::unanswered,
 };
 use crate::protocol::{MessageId, ResumeEntry, RunId};
 
@@ -282,6 +283,10 @@ impl Store for MemoryStore {
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
         let mut tables = self.0.lock();
+        tables
+            .sealed
+            .values_mut()
+            .for_each(|values| values.retain(|value| value.until.is_none_or(|until| until >= now)));
         let surplus = tables.surplus_threads(retention, now);
         for thread in &surplus {
             tables.remove(*thread);
@@ -298,6 +303,10 @@ impl Store for MemoryStore {
     }
 
     fn files(&self) -> Option<&dyn FileStore> {
+        Some(self)
+    }
+
+    fn sealed_values(&self) -> Option<&dyn SealedStore> {
         Some(self)
     }
 

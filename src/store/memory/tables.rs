@@ -15,6 +15,7 @@ use crate::{
         files::named_files,
         json_len,
         retention::surplus,
+        sealed::SealedValue,
         search::{self, searched_text},
     },
 };
@@ -28,6 +29,8 @@ pub(super) struct Tables {
     /// The last number of a thread, a run or a state.
     pub(super) last_number: i64,
     pub(super) files: FileTable,
+    /// Those of an owner, by their names.
+    pub(super) sealed: HashMap<String, Vec<SealedValue>>,
 }
 
 #[derive(Debug)]

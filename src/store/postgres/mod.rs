@@ -17,6 +17,7 @@ mod open;
 mod pool;
 mod reader;
 mod remove;
+mod sealed;
 mod stored_files;
 mod whole_thread;
 mod words;
@@ -37,6 +38,7 @@ use super::{
     files::FileStore,
     read_permits::SERVER,
     rows,
+    sealed::SealedStore,
     text::{name_to_text, to_json},
 };
 use crate::protocol::{MessageId, ResumeEntry, RunId};
@@ -271,7 +273,12 @@ impl Store for PostgresStore {
         Some(self)
     }
 
+    fn sealed_values(&self) -> Option<&dyn SealedStore> {
+        Some(self)
+    }
+
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
+        self.pool.all(sqlx::query(sealed::SWEEP).bind(now)).await?;
         remove::sweep(&self.pool, retention, now).await
     }
 

@@ -162,3 +162,13 @@ CREATE TABLE agui_run_starts (
     state BIGINT,                       -- in agui_states
     request TEXT NOT NULL               -- JSON: the input without messages and state
 );
+
+-- Small secrets of owners, sealed with a key that the database does not have: logins at other servers.
+CREATE TABLE agui_sealed (
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value BYTEA NOT NULL,
+    version BIGINT NOT NULL,         -- random, another one with each write
+    until BIGINT,                    -- when it is swept; NULL if it stays
+    PRIMARY KEY (owner, name)
+);

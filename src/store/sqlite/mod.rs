@@ -18,6 +18,7 @@ mod open;
 mod reader;
 mod remove;
 mod reserve;
+mod sealed;
 mod search;
 mod stored_files;
 mod truncate;
@@ -46,6 +47,7 @@ use super::{
     files::FileStore,
     read_permits::{ReadKind, SERVER},
     rows,
+    sealed::SealedStore,
     text::{name_to_text, to_json},
 };
 use crate::{
@@ -308,7 +310,12 @@ impl Store for SqliteStore {
         Some(self)
     }
 
+    fn sealed_values(&self) -> Option<&dyn SealedStore> {
+        Some(self)
+    }
+
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
+        self.writer.write(move |tx| Ok(tx.execute(sealed::SWEEP, [now])?)).await?;
         self.remove_surplus(retention, now).await
     }
 

@@ -154,6 +154,16 @@ CREATE TABLE agui_secrets (
     value TEXT NOT NULL             -- hex
 ) WITHOUT ROWID;
 
+-- Small secrets of owners, sealed with a key that the database does not have: logins at other servers.
+CREATE TABLE agui_sealed (
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value BLOB NOT NULL,
+    version INTEGER NOT NULL,         -- random, another one with each write
+    until INTEGER,                    -- when it is swept; NULL if it stays
+    PRIMARY KEY (owner, name)
+) WITHOUT ROWID;
+
 -- What is promised and not done yet (truncate.rs). An unlinked thread is to be purged, which its own row says.
 CREATE TABLE agui_owed (
     what TEXT PRIMARY KEY,          -- 'truncation': the write-ahead log may have deleted text
