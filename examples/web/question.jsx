@@ -9,9 +9,9 @@ const sent = new Map();
 
 /**
  * `problem`: why the server has refused an answer. `resolve` takes the answer. `cancel` leaves the question without one, which is
- * how a form is declined.
+ * how a form is declined. `url`: a page to open first, such as a login.
  */
-export function Question({ id, message, args, schema, problem, resolve, cancel }) {
+export function Question({ id, message, args, schema, url, problem, resolve, cancel }) {
   // The next run starts when all questions have an answer.
   const [answer, setAnswer] = useState();
   const { properties = {}, required = [] } = schema ?? { properties: { approved: {} } };
@@ -25,6 +25,14 @@ export function Question({ id, message, args, schema, problem, resolve, cancel }
   const wrong = wrongField(problem);
   const decide = (name, reply) => <button type="button" onClick={() => (setAnswer(name), reply())}>{name}</button>;
   if (answer) return <p className="question">{message} <code>{args}</code> <strong>{answer}</strong></p>;
+  if (/^https?:/.test(url)) {
+    return (
+      <p className="question">
+        {message} <a href={url} target="_blank" rel="noopener noreferrer">Open the page</a>{" "}
+        {decide("I am done there", () => resolve({ done: true }))} {decide("Decline", cancel)}
+      </p>
+    );
+  }
   if (properties.approved) {
     return (
       <p className="question">

@@ -14,6 +14,8 @@ mod emitter;
 mod error;
 mod event_queue;
 mod journal;
+#[cfg(feature = "mcp")]
+mod logins;
 
 pub use a2ui::{A2ui, A2uiAgent};
 pub(crate) use a2ui::{RunSurfaces, SurfaceFault};
@@ -25,6 +27,8 @@ pub use emitter::{ActivityHandle, Emitter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
 pub use journal::Continuation;
 pub(crate) use journal::{Journal, RunJournal};
+#[cfg(feature = "mcp")]
+pub(crate) use logins::{Connected, LoginError, Logins, OpenedLink, Returned};
 
 use std::sync::Arc;
 

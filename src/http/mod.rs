@@ -10,6 +10,8 @@ pub(crate) mod agents;
 mod allow;
 mod client_encoder;
 pub(crate) mod connect;
+#[cfg(feature = "mcp")]
+pub(crate) mod connections;
 pub(crate) mod dialects;
 pub(crate) mod error;
 pub(crate) mod etag;
@@ -18,6 +20,8 @@ mod files;
 mod follow;
 mod health;
 mod index;
+#[cfg(feature = "mcp")]
+mod login_pages;
 mod metrics;
 pub(crate) mod openapi;
 mod options;

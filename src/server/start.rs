@@ -104,7 +104,8 @@ impl Server {
         if let Some(address) = address {
             log_start(address, &agents.keys().map(String::as_str).collect::<Vec<_>>(), &self);
         }
-        let further = self.further_routes(address);
+        let mut further = self.further_routes(address);
+        further.extend(tools.login_routes(self.store.as_ref(), address));
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let mut principal_limits = self.principal_limits;
         let has_shares = !self.auth.has_one_principal();

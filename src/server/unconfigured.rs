@@ -1,11 +1,16 @@
 //! In place of `configured`, in builds without the feature `config`: agents are those in Rust, and have their own tools.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use indexmap::IndexMap;
 
 use super::ServerError;
-use crate::{agent::Agent, http::state::Dependencies, run::ThreadData};
+use crate::{
+    agent::Agent,
+    http::{RouteSet, state::Dependencies},
+    run::ThreadData,
+    store::Store,
+};
 
 #[derive(Default)]
 pub(super) struct Configured {}
@@ -40,6 +45,10 @@ impl ServerTools {
 
     pub(super) fn dependencies(&self) -> Dependencies {
         Arc::new(Vec::new)
+    }
+
+    pub(super) fn login_routes(&self, _: Option<&Arc<dyn Store>>, _: Option<SocketAddr>) -> Vec<RouteSet> {
+        Vec::new()
     }
 
     pub(super) fn thread_data(&self) -> Option<Arc<dyn ThreadData>> {

@@ -15,6 +15,8 @@ mod error;
 mod function;
 pub(crate) mod http;
 #[cfg(feature = "mcp")]
+pub(crate) mod login;
+#[cfg(feature = "mcp")]
 pub mod mcp;
 pub(crate) mod options;
 mod question;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{context::ToolContext, error::ToolError};
 use crate::{
-    agent::AppRequest,
+    agent::{AppRequest, RunContext},
     protocol::{JsonObject, MessageContent},
 };
 
@@ -124,6 +124,11 @@ pub trait Tool: Send + Sync + 'static {
 pub trait ToolSource: Send + Sync + 'static {
     /// Returns the current tools. An unchanged tool is the same `Arc` each time.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
+
+    /// Returns the source in the place of this one for a run, such as that of the run's principal; `None` for this one.
+    async fn for_run(&self, _cx: &RunContext) -> Option<Arc<dyn ToolSource>> {
+        None
+    }
 
     /// Responds to a request of a page that belongs to this source; `None` if the page does not.
     async fn respond_to_app(&self, _request: &AppRequest, _cx: &ToolContext) -> Option<Result<Value, ToolError>> {

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{Tool, ToolContext, ToolError, ToolSource, Validator};
-use crate::agent::AppRequest;
+use crate::agent::{AppRequest, RunContext};
 
 /// The time that a run waits for MCP servers that are still starting.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -105,6 +105,16 @@ impl Toolbox {
         let all = futures::future::join_all(self.sources.iter().map(|source| source.ready()));
         // The tools of a late source are offered in the next run.
         let _ = tokio::time::timeout(READY_TIMEOUT, all).await;
+    }
+
+    /// Returns the toolbox in the place of this one for a run; `None` if it is this one.
+    pub(crate) async fn for_run(&self, cx: &RunContext) -> Option<Self> {
+        let found = futures::future::join_all(self.sources.iter().map(|source| source.for_run(cx))).await;
+        if found.iter().all(Option::is_none) {
+            return None;
+        }
+        let sources = self.sources.iter().zip(found).map(|(source, own)| own.unwrap_or_else(|| source.clone()));
+        Some(Self { sources: sources.collect(), cache: Mutex::default() })
     }
 
     /// Responds to a request of a page, if a source of this toolbox has it.

@@ -10,6 +10,8 @@ pub(crate) mod aws_events;
 mod bare_errors;
 pub(crate) mod body;
 pub mod events;
+#[cfg(feature = "mcp")]
+pub(crate) mod public_hosts;
 pub(crate) mod secret_names;
 mod tls;
 pub(crate) mod trust;

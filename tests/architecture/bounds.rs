@@ -177,6 +177,16 @@ const TESTS: &[(&str, &str, &str)] = &[
         "src/auth/jwt/jwks.rs",
         "keys_that_cannot_be_fetched_again_are_used_until_their_largest_age",
     ),
+    (
+        "connections of people to an MCP server (`login`)",
+        "src/tools/mcp/persons.rs",
+        "the_connections_that_were_not_used_the_longest_are_closed",
+    ),
+    (
+        "logins under way",
+        "src/tools/login/flow.rs",
+        "a_link_ends_after_ten_minutes_and_is_for_one_browser_and_one_login",
+    ),
 ];
 
 fn read(path: &str) -> String {

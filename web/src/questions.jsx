@@ -6,6 +6,9 @@ import { Button, Tree, pretty } from "./parts.jsx";
 import { SchemaForm, SubmitAndCancel } from "./schema-form.jsx";
 import { t } from "./texts.js";
 
+/** The member of the metadata with the URL of a page that the person has to open first. */
+const VISIT_URL = "agui-server.visitUrl";
+
 /** The member of an approval with the arguments that the user has changed. */
 const EDITED = "editedArgs";
 
@@ -13,12 +16,13 @@ export function Question({ session, interrupt }) {
   const { id, message, reason, responseSchema: schema, toolCallId } = interrupt;
   const heading = `question-${id}`;
   const isApproval = schema?.properties?.approved?.type === "boolean";
-  const Form = isApproval ? Approval : Answer;
+  const url = visitUrl(interrupt.metadata);
+  const Form = url ? Visit : isApproval ? Approval : Answer;
   return (
     <section class="question" aria-labelledby={heading}>
       <h3 id={heading}>{message ?? t("question")}</h3>
       {!message && <p class="muted">{reason}</p>}
-      {interrupt.metadata && <Tree value={interrupt.metadata} />}
+      {interrupt.metadata && !url && <Tree value={interrupt.metadata} />}
       <Form
         schema={schema}
         call={findCall(session, toolCallId)}
@@ -30,6 +34,20 @@ export function Question({ session, interrupt }) {
     </section>
   );
 }
+
+function visitUrl(metadata) {
+  const url = metadata?.[VISIT_URL];
+  // Nothing else, such as a script, may become a link.
+  return /^https?:\/\//.test(url) ? url : undefined;
+}
+
+const Visit = ({ metadata, onAnswer, onAbandon }) => (
+  <div class="buttons">
+    <a class="button primary" href={visitUrl(metadata)} target="_blank" rel="noopener noreferrer">{t("openPage")}</a>
+    <Button onClick={() => onAnswer({ done: true })}>{t("pageDone")}</Button>
+    <Button kind="quiet" onClick={onAbandon}>{t("abandon")}</Button>
+  </div>
+);
 
 const findCall = (session, id) =>
   session.agent.messages.flatMap(({ toolCalls }) => toolCalls ?? []).find((call) => call.id === id);

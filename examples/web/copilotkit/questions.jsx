@@ -11,13 +11,14 @@ export function useQuestions(agent, problem) {
   };
   useInterrupt({
     render: ({ interrupts, resolve, cancel }) =>
-      interrupts.map(({ id, message, toolCallId, responseSchema }) => (
+      interrupts.map(({ id, message, toolCallId, responseSchema, metadata }) => (
         <Question
           key={id}
           id={id}
           message={message}
           args={argumentsOf(toolCallId)}
           schema={responseSchema}
+          url={metadata?.["agui-server.visitUrl"]}
           problem={problem}
           resolve={(payload) => resolve(payload, id)}
           cancel={() => cancel(id)}

@@ -254,9 +254,11 @@ impl Agent for LlmAgent {
 /// Returns the response to a request of the page of an MCP server, or the reason for the refusal.
 async fn respond_to_app(settings: Arc<Settings>, input: RunAgentInput, cx: RunContext) -> Result<Value, String> {
     let request = AppRequest::of_input(&input).ok_or("it is malformed")?;
-    settings.tools.ready().await;
+    let of_run = settings.tools.for_run(&cx).await;
+    let tools = of_run.as_ref().unwrap_or(&settings.tools);
+    tools.ready().await;
     let cx = ToolContext::new(cx, input.state_or_empty(), ToolCallId::random(), &*request.method);
-    match within_limit(settings.tool_timeout, &cx, settings.tools.respond_to_app(&request, &cx)).await {
+    match within_limit(settings.tool_timeout, &cx, tools.respond_to_app(&request, &cx)).await {
         Some(response) => response.map_err(|error| format!("{error:?}")),
         None => Err("it took too long".to_owned()),
     }

@@ -38,11 +38,14 @@ use crate::{
 };
 
 pub(super) fn turns(
-    settings: Arc<Settings>,
+    mut settings: Arc<Settings>,
     mut input: RunAgentInput,
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     try_stream! {
+        if let Some(tools) = settings.tools.for_run(&cx).await {
+            Arc::make_mut(&mut settings).tools = tools;
+        }
         let mut models = ModelChain::new(&settings, &input)?;
         settings.tools.ready().await;
         let catalog = ToolCatalog::new(&settings, &input, cx.surfaces());

@@ -7,7 +7,7 @@ use super::{
     output::print_line,
 };
 use crate::{
-    auth::Principal,
+    auth::{Principal, owner_of},
     run::{Runs, ThreadOptions},
     server::configured::store::open_store,
     store::{Retention, ThreadKey, now},
@@ -34,6 +34,9 @@ pub(super) async fn erase(EraseArguments { owner, thread, options }: EraseArgume
     let runs = Runs::builder().stored(store.clone(), thread_options);
     let threads = Threads::of(&runs).ok_or("the server stores no threads")?;
     let erased = threads.delete_all(principal.as_ref()).await?;
+    if let Some(sealed) = store.sealed_values() {
+        sealed.delete_sealed(&owner_of(principal.as_ref()), None, None).await?;
+    }
     // Without limits, a sweep completes deletions and removes nothing else.
     store.sweep(&Retention::default(), now()).await?;
     print_line(&format!("erased {erased} threads of {owner}"));

@@ -7,18 +7,29 @@
 //! - `mcp:files/resources`, `mcp:files/prompts`: tools that list and read the server's resources or prompts. A tool of
 //!   one of these names can only be had with all others of its server.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use futures::future::join_all;
 use indexmap::IndexMap;
 
 use super::sandbox_workspaces::log_sandbox;
 use crate::{
-    base::text::nearest,
-    http::state::{Dependencies, Dependency},
+    base::{InvalidOption, text::nearest},
+    http::{
+        RouteSet, connections,
+        state::{Dependencies, Dependency},
+    },
     run::ThreadData,
     server::options::{AgentConfig, Config, ConfigError, Origin, SANDBOX},
-    tools::{Tool, Toolbox, builtin, http::HttpTool, mcp::McpServer, sandbox::Sandbox},
+    store::Store,
+    tools::{
+        Tool, Toolbox, builtin,
+        http::HttpTool,
+        login::{LoginPlace, LoginService},
+        mcp::McpServer,
+        sandbox::Sandbox,
+    },
+    upstream::secret_names::secret_variable,
 };
 
 /// The prefix of an agent's name in a list of tools.
@@ -33,6 +44,10 @@ const PROMPTS: &str = "prompts";
 pub(in crate::server) struct ServerTools {
     tools: IndexMap<String, Arc<dyn Tool>>,
     pub(in crate::server) mcp: IndexMap<String, Arc<McpServer>>,
+    /// Set if people log in at an MCP server.
+    logins: Option<Arc<LoginService>>,
+    /// The URL of this server for browsers, if it is configured.
+    public_url: Option<String>,
     /// Set if an agent lists it.
     sandbox: Option<Arc<Sandbox>>,
 }
@@ -54,8 +69,16 @@ impl ServerTools {
                 Err(error) => errors.push(origin.option_error(&table, &error)),
             }
         }
+        all.logins = build_logins(config, origin)?;
+        all.public_url = config.server.public_url.clone();
         for (name, options) in &config.mcp {
-            match McpServer::new(name.as_str(), options.clone()) {
+            let server = match &all.logins {
+                Some(logins) if options.login.is_some() => {
+                    McpServer::with_logins(name.as_str().into(), options.clone(), logins.clone())
+                }
+                _ => McpServer::new(name.as_str(), options.clone()),
+            };
+            match server {
                 Ok(server) => drop(all.mcp.insert(name.clone(), Arc::new(server))),
                 Err(error) => errors.push(origin.option_error(&["mcp", name], &error)),
             }
@@ -92,11 +115,24 @@ impl ServerTools {
         Arc::new(move || {
             let dependency = |server: &Arc<McpServer>| Dependency {
                 name: format!("mcp:{}", server.name()),
-                is_available: server.is_connected(),
+                is_available: server.is_available(),
                 is_required: server.is_required(),
             };
             servers.iter().map(dependency).collect()
         })
+    }
+
+    /// Lets people log in at MCP servers, if a store can keep their tokens. Returns the routes for it.
+    pub(in crate::server) fn login_routes(
+        &self,
+        store: Option<&Arc<dyn Store>>,
+        address: Option<SocketAddr>,
+    ) -> Vec<RouteSet> {
+        let (Some(logins), Some(store)) = (&self.logins, store) else { return Vec::new() };
+        let listened = address.map(|address| format!("http://{address}"));
+        let base_url = self.public_url.clone().or(listened).unwrap_or_default().trim_end_matches('/').to_owned();
+        logins.set_place(LoginPlace { store: store.clone(), base_url });
+        connections::route_sets(logins.clone())
     }
 
     /// Returns what is removed with threads.
@@ -149,6 +185,21 @@ impl ServerTools {
         let advice = similar.map(|similar| format!("; did you mean `{similar}`?")).unwrap_or_default();
         format!("there is no {kind} `{name}`{advice}")
     }
+}
+
+fn build_logins(config: &Config, origin: &Origin) -> Result<Option<Arc<LoginService>>, ConfigError> {
+    let mut servers = IndexMap::new();
+    for (name, options) in &config.mcp {
+        let server = options.login_server().map_err(|error| origin.option_error(&["mcp", name], &error))?;
+        servers.extend(server.map(|server| (name.clone(), server)));
+    }
+    if servers.is_empty() {
+        return Ok(None);
+    }
+    let key = secret_variable(config.secrets.key_env.as_deref().unwrap_or_default());
+    let key = key.map_err(|problem| InvalidOption::new("key_env", problem));
+    let logins = key.and_then(|key| LoginService::new(&key, servers));
+    logins.map(|logins| Some(Arc::new(logins))).map_err(|error| origin.option_error(&["secrets"], &error))
 }
 
 #[cfg(test)]

@@ -7,7 +7,10 @@ use crate::{
     http::AllowRule,
     observe::{recordings::RecordOptions, telemetry::logs},
     tools::{http::HttpToolOptions, mcp::McpServerOptions},
-    upstream::{secret_names::is_secret_header, trust::server_url},
+    upstream::{
+        secret_names::is_secret_header,
+        trust::{is_trusted_url, server_url},
+    },
 };
 
 impl Config {
@@ -20,6 +23,7 @@ impl Config {
             self.check_reachability(origin),
             self.check_names(origin),
             self.check_callers(origin),
+            self.check_logins(origin),
             self.check_values(origin),
             transcription::check(&self.transcription, origin),
         ];
@@ -61,6 +65,11 @@ impl Config {
             };
             return checked.map_err(|problem| origin.error(&["files", "url"], &problem));
         }
+        if let Some(wrong) = self.server.public_url.as_deref().filter(|url| !is_trusted_url(url)) {
+            let message =
+                format!("{wrong:?} is not a URL such as \"https://chat.example.com\"; http is for this machine only");
+            return Err(origin.error(&["server", "public_url"], &message));
+        }
         Ok(())
     }
 
@@ -73,6 +82,22 @@ impl Config {
             return fault("callers are known with authentication only: set [auth] mode");
         }
         Ok(())
+    }
+
+    /// Logins need a key, an address for browsers, and callers who are told apart, or one person alone.
+    fn check_logins(&self, origin: &Origin) -> Result<(), ConfigError> {
+        let Some((name, _)) = self.mcp.iter().find(|(_, server)| server.login.is_some()) else { return Ok(()) };
+        let is_loopback = self.server.listen.ip().to_canonical().is_loopback();
+        let problem = if self.secrets.key_env.is_none() {
+            "logins are stored sealed: set [secrets] key_env"
+        } else if !self.auth.authenticates() && !is_loopback {
+            "without authentication, everybody would use the account of whoever logs in first: configure [auth]"
+        } else if self.server.public_url.is_none() && !is_loopback {
+            "browsers have to reach this server: set [server] public_url"
+        } else {
+            return Ok(());
+        };
+        Err(origin.error(&["mcp", name, "login"], problem))
     }
 
     fn check_values(&self, origin: &Origin) -> Result<(), ConfigError> {

@@ -39,7 +39,7 @@ pub(crate) use jwt::JwtConfig;
 pub use load::{Loaded, Sources};
 pub(crate) use models::ModelsConfig;
 pub(crate) use origin::Origin;
-pub(crate) use server::{RunsConfig, ServerConfig};
+pub(crate) use server::{RunsConfig, SecretsConfig, ServerConfig};
 pub(crate) use store::{StoreConfig, StoreUrl};
 pub(crate) use transcription::TranscriptionConfig;
 pub(crate) use vendors::OLLAMA_URL;
@@ -72,6 +72,7 @@ pub(crate) struct Config {
     pub(crate) server: ServerConfig,
     /// Authentication. Without it the server listens on this machine only.
     pub(crate) auth: AuthConfig,
+    pub(crate) secrets: SecretsConfig,
     /// Limits of runs.
     pub(crate) runs: RunsConfig,
     /// Limits of each principal: of each API key, or each subject of tokens. Without authentication they have no

@@ -25,6 +25,10 @@ pub(crate) struct ServerConfig {
     /// The host names, without port, under which a server without authentication answers, in addition to localhost and
     /// IP addresses. `*` allows all.
     pub(crate) allowed_hosts: Vec<String>,
+    /// The URL at which browsers reach this server, for the pages on which people log in at MCP servers. Default: that of
+    /// `listen`, if it is a loopback address.
+    #[cfg_attr(test, schemars(regex(pattern = "^https?://")))]
+    pub(crate) public_url: Option<String>,
     /// The folder for stored data, created if it does not exist. A relative path starts in the folder in which the
     /// server is started.
     #[default("data".into())]
@@ -74,6 +78,16 @@ pub(crate) struct ServerConfig {
     /// True makes a request with the header `traceparent` a part of the caller's trace. With false, each request begins its own.
     #[default(true)]
     pub(crate) accept_traceparent: bool,
+}
+
+/// The key for what is stored sealed: the section `[secrets]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SecretsConfig {
+    /// The environment variable with the key, a random text of at least 32 bytes. It seals the tokens of people who log in at MCP
+    /// servers. With another key, they log in again.
+    pub(crate) key_env: Option<String>,
 }
 
 /// Limits of runs: the section `[runs]`.

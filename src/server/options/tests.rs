@@ -129,7 +129,7 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
     for (text, expected) in [
         (
             "\n[server]\nlisen = \"x\"",
-            "my.toml:3:1: unknown key `lisen`; did you mean `listen`? (known: `listen`, `allowed_hosts`, `data_dir`, `max_body_bytes`, \
+            "my.toml:3:1: unknown key `lisen`; did you mean `listen`? (known: `listen`, `allowed_hosts`, `public_url`, `data_dir`, `max_body_bytes`, \
              `max_body_bytes_in_flight`, `max_response_bytes_in_flight`, `max_connections`, `max_streams`, `keep_alive_secs`, `drain_secs`, `head_timeout_secs`, `body_timeout_secs`, `stall_timeout_secs`, `accept_traceparent`)\n   |\n 3 | \
              lisen = \"x\"\n   | ^",
         ),

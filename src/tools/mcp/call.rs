@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     client::{McpClient, PendingRequest, RequestError},
-    http_client::is_unreachable,
+    http_client::{is_unauthorized, is_unreachable},
     in_flight::{CallSignal, Elicitation, StartedCall},
     options::McpServerOptions,
 };
@@ -23,7 +23,10 @@ use crate::{
     base::{InvalidOption, text::shortened, units::deadline},
     protocol::own_names::MCP_SERVER,
     tools::{
-        Question, ToolContext, ToolError, Validator, call_digest::digest, caller_headers::CallerHeaders,
+        Question, ToolContext, ToolError, Validator,
+        call_digest::digest,
+        caller_headers::CallerHeaders,
+        login::{PersonLogin, PersonTokens},
         secrets::Secrets,
     },
     upstream::trust::server_url,
@@ -51,14 +54,26 @@ pub(super) struct McpCaller {
     pub(super) client: Mutex<Result<McpClient, String>>,
     caller_headers: CallerHeaders,
     secrets: Secrets,
+    /// At a server that people log in at: how to ask for a login, and the tokens of the connection.
+    login: Option<(PersonLogin, Arc<PersonTokens>)>,
 }
 
 impl McpCaller {
-    pub(super) fn new(server: Arc<str>, options: McpServerOptions, secrets: Secrets) -> Result<Self, InvalidOption> {
+    pub(super) fn new(
+        server: Arc<str>,
+        options: McpServerOptions,
+        secrets: Secrets,
+        login: Option<(PersonLogin, Arc<PersonTokens>)>,
+    ) -> Result<Self, InvalidOption> {
         let caller_headers = options.caller_headers()?;
         let metric_name = format!("mcp:{server}");
         let client = Mutex::new(Err("it is not started".to_owned()));
-        Ok(Self { server, metric_name, options, client, caller_headers, secrets })
+        Ok(Self { server, metric_name, options, client, caller_headers, secrets, login })
+    }
+
+    /// Returns whether the server has refused the last request because nobody is logged in.
+    pub(super) fn wants_login(&self) -> bool {
+        self.login.as_ref().is_some_and(|(_, tokens)| tokens.is_refused())
     }
 
     /// Sends a request, and returns its result as JSON and the secrets that must be removed from it.
@@ -68,9 +83,10 @@ impl McpCaller {
         cx: &ToolContext,
     ) -> Result<(Value, Secrets), ToolError> {
         let server = &self.server;
-        let client = self.client.lock().clone().map_err(|reason| {
-            ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
-                .caused_by(reason)
+        let client = self.client.lock().clone().map_err(|reason| match &self.login {
+            Some((login, tokens)) if tokens.is_refused() => login.question(cx),
+            _ => ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
+                .caused_by(reason),
         })?;
         let mut headers = self.headers_of_call(cx)?;
         let mut secrets = self.secrets.clone();
@@ -92,6 +108,12 @@ impl McpCaller {
         client.secrets().iter().for_each(|secret| secrets.add(secret));
         match responded {
             Ok(response) => Ok((response, secrets)),
+            Err(McpCallFailure::Request(RequestError::NotTaken(error)))
+                if let Some((login, _)) = &self.login
+                    && is_unauthorized(&*error) =>
+            {
+                Err(login.question(cx))
+            }
             Err(failure) => Err(self.tool_error(failure, &client, &secrets)),
         }
     }

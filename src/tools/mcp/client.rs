@@ -20,7 +20,7 @@ use super::{
     handler::ConnectionState,
     http_client::{MessageHeaders, is_refusal},
     in_flight::StartedCall,
-    oauth::AccessTokens,
+    tokens::Tokens,
 };
 use crate::tools::{ToolContext, call_digest::digest};
 
@@ -45,7 +45,7 @@ pub(super) enum RequestError {
 pub(super) struct McpClient {
     pub(super) peer: Peer<RoleClient>,
     pub(super) state: Arc<ConnectionState>,
-    pub(super) tokens: Option<Arc<AccessTokens>>,
+    pub(super) tokens: Option<Tokens>,
 }
 
 impl McpClient {

@@ -21,6 +21,7 @@ use super::{
     oauth::AccessTokens,
     options::{McpServerOptions, McpTransport},
     process::ServerProcess,
+    tokens::Tokens,
 };
 use crate::{base::text::error_chain, upstream};
 
@@ -163,12 +164,13 @@ impl McpConnection {
                     }
                 }
             }
-            McpTransport::Http { url, headers, oauth } => {
+            McpTransport::Http { url, headers, oauth, person } => {
                 let http = upstream::direct_client(&upstream::ClientOptions::default())
                     .map_err(|error| failed(format!("the HTTP client cannot be created: {error}"), true))?;
-                let tokens = oauth.as_ref().map(|(oauth, secret)| {
-                    Arc::new(AccessTokens::new(oauth.clone(), secret.clone(), url, http.clone()))
+                let of_server = oauth.as_ref().map(|(oauth, secret)| {
+                    Tokens::OfServer(Arc::new(AccessTokens::new(oauth.clone(), secret.clone(), url, http.clone())))
                 });
+                let tokens = person.clone().map(Tokens::OfPerson).or(of_server);
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.custom_headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
                 let client = McpHttpClient { http, tokens: tokens.clone() };

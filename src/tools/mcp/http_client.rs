@@ -23,7 +23,7 @@ use rmcp_sse_stream::Sse;
 
 use super::{
     dense_messages::{MAX_MESSAGE_BYTES, bounded},
-    oauth::AccessTokens,
+    tokens::Tokens,
 };
 use crate::upstream::{
     body::{BodyReadError, read_excerpt, read_whole},
@@ -45,7 +45,7 @@ pub(super) struct MessageHeaders(pub(super) HeaderMap);
 #[derive(Clone)]
 pub(super) struct McpHttpClient {
     pub(super) http: Client,
-    pub(super) tokens: Option<Arc<AccessTokens>>,
+    pub(super) tokens: Option<Tokens>,
 }
 
 type CustomHeaders = HashMap<HeaderName, HeaderValue>;
@@ -78,13 +78,16 @@ impl McpHttpClient {
     ) -> Result<T, HttpError> {
         let Some(tokens) = &self.tokens else { return send(None).await };
         let token = tokens.current().await.map_err(token_error)?;
-        match send(Some(token.to_string())).await {
-            Err(StreamableHttpError::AuthRequired(_)) => {
-                let other = tokens.replace(&token).await.map_err(token_error)?;
-                send(Some(other.to_string())).await
-            }
-            result => result,
+        let mut sent = send(token.as_deref().map(str::to_owned)).await;
+        let is_refused = matches!(sent, Err(StreamableHttpError::AuthRequired(_)));
+        if let Some(token) = token.filter(|_| is_refused) {
+            // Dropped before the next request: it cannot be shared between threads.
+            drop(sent);
+            let other = tokens.replace(&token).await.map_err(token_error)?;
+            sent = send(Some(other.unwrap_or(token).to_string())).await;
         }
+        tokens.set_refused(matches!(sent, Err(StreamableHttpError::AuthRequired(_))));
+        sent
     }
 }
 
@@ -102,7 +105,10 @@ impl StreamableHttpClient for McpHttpClient {
         let of_caller = of_message(&message);
         // With headers of the caller, 401 may be about the caller, and a new session would end the calls of all others.
         let is_of_trace = |name: &HeaderName| ["traceparent", "tracestate"].contains(&name.as_str());
-        let is_of_session = session_id.is_some() && of_caller.iter().all(|(name, _)| is_of_trace(name));
+        // With a person's token, 401 asks for a login.
+        let is_of_person = self.tokens.as_ref().is_some_and(Tokens::is_of_person);
+        let is_of_session =
+            session_id.is_some() && !is_of_person && of_caller.iter().all(|(name, _)| is_of_trace(name));
         headers.extend(of_caller);
         let send = |token| {
             let request = self.request(Method::POST, &uri, [(SESSION_ID, session_id.as_deref())], token, &headers);
@@ -176,6 +182,11 @@ pub(super) fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
 /// Returns whether nothing listens at the URL.
 pub(super) fn is_unreachable(error: &(dyn std::error::Error + 'static)) -> bool {
     matches!(error.downcast_ref::<HttpError>(), Some(StreamableHttpError::Client(error)) if error.is_connect())
+}
+
+/// Returns whether the server wants other credentials.
+pub(super) fn is_unauthorized(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(error.downcast_ref::<HttpError>(), Some(StreamableHttpError::AuthRequired(_)))
 }
 
 /// Sends a request. A redirect that keeps the method is followed once, on the same server: many add a `/` to the path so.

@@ -28,6 +28,7 @@ mod in_flight;
 mod listing;
 mod oauth;
 mod options;
+mod persons;
 #[cfg(feature = "cli")]
 mod probe;
 mod process;
@@ -35,6 +36,7 @@ mod result;
 mod rounds;
 mod server;
 mod supervisor;
+mod tokens;
 mod tool;
 mod tool_ui;
 

@@ -13,20 +13,18 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::{Client, Url, header::CONTENT_TYPE};
+use reqwest::{Client, Url};
 use serde::Deserialize;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::{
-    base::text::shortened,
-    tools::options::InvalidOption,
-    upstream::{body::read_whole, secret_names::secret_variable, trust::is_trusted_url},
+    tools::{
+        login::{ClientAuth, ClientCredentials, ask_for_token},
+        options::InvalidOption,
+    },
+    upstream::{secret_names::secret_variable, trust::is_trusted_url},
 };
 
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-const MAX_RESPONSE_BYTES: usize = 64 * 1024;
-const MAX_ERROR_CHARS: usize = 200;
 /// A token is renewed this long before it expires, or when a fifth of its time is left if that is later.
 const RENEWAL_MARGIN: Duration = Duration::from_secs(60);
 /// After a failed renewal, requests fail without another one for this long.
@@ -55,19 +53,6 @@ pub(crate) struct OAuthOptions {
     /// The way to send the secret. Default: `basic`.
     #[serde(default)]
     pub client_auth: ClientAuth,
-}
-
-/// A way to send a client's secret (RFC 6749, section 2.3.1).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub(crate) enum ClientAuth {
-    /// In the header `Authorization`, which all authorization servers accept.
-    #[default]
-    Basic,
-    /// In the body of the request.
-    Post,
 }
 
 impl OAuthOptions {
@@ -112,21 +97,6 @@ struct Token {
     renew_at: Option<Instant>,
     expires_at: Option<Instant>,
     refresh: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct TokenResponse {
-    access_token: String,
-    #[serde(default)]
-    token_type: String,
-    expires_in: Option<f64>,
-    refresh_token: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ErrorResponse {
-    error: String,
-    error_description: Option<String>,
 }
 
 impl AccessTokens {
@@ -209,48 +179,17 @@ impl AccessTokens {
     }
 
     async fn ask(&self, grant: &[(&str, &str)]) -> Result<Token, String> {
-        match timeout(REQUEST_TIMEOUT, self.request(grant)).await {
-            Ok(result) => result,
-            Err(_) => Err(format!("it does not answer within {} s", REQUEST_TIMEOUT.as_secs())),
-        }
-    }
-
-    async fn request(&self, grant: &[(&str, &str)]) -> Result<Token, String> {
-        let OAuthOptions { client_id, scopes, audience, client_auth, .. } = &self.options;
+        let OAuthOptions { token_url, client_id, scopes, audience, client_auth, .. } = &self.options;
         let scope = scopes.join(" ");
-        let mut body: Vec<(&str, &str)> = grant.to_vec();
-        body.push(("resource", &self.resource));
-        body.extend((!scope.is_empty()).then_some(("scope", scope.as_str())));
-        body.extend(audience.as_deref().map(|audience| ("audience", audience)));
-        let request =
-            self.client.post(&self.options.token_url).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-        let request = match client_auth {
-            ClientAuth::Basic => request.basic_auth(encoded(client_id), Some(encoded(&self.secret))),
-            ClientAuth::Post => {
-                body.extend([("client_id", client_id.as_str()), ("client_secret", self.secret.as_str())]);
-                request
-            }
-        };
-        let pairs: Vec<_> = body.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        let mut parameters: Vec<(&str, &str)> = grant.to_vec();
+        parameters.push(("resource", &self.resource));
+        parameters.extend((!scope.is_empty()).then_some(("scope", scope.as_str())));
+        parameters.extend(audience.as_deref().map(|audience| ("audience", audience)));
+        let client = ClientCredentials { id: client_id.clone(), secret: Some(self.secret.clone()), auth: *client_auth };
         let sent = Instant::now();
-        let response = request.body(pairs.join("&")).send().await.map_err(|error| error.without_url().to_string())?;
-        let status = response.status();
-        let body = read_whole(response, MAX_RESPONSE_BYTES).await.map_err(|error| error.to_string())?;
-        if !status.is_success() {
-            let reason = match serde_json::from_slice::<ErrorResponse>(&body) {
-                Ok(ErrorResponse { error, error_description }) => {
-                    self.scrubbed(&format!("{error}: {}", error_description.unwrap_or_default()))
-                }
-                Err(_) => String::new(),
-            };
-            return Err(format!("{status} {reason}"));
-        }
-        let token: TokenResponse =
-            serde_json::from_slice(&body).map_err(|_| "its response is not a token response".to_owned())?;
-        if !token.token_type.eq_ignore_ascii_case("bearer") || !is_bearer_token(&token.access_token) {
-            return Err("its token is not a bearer token".to_owned());
-        }
-        let lifetime = token.expires_in.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let token =
+            ask_for_token(&self.client, token_url, &client, &parameters).await.map_err(|refusal| refusal.text)?;
+        let lifetime = token.lifetime();
         let margin = |lifetime: Duration| lifetime - RENEWAL_MARGIN.min(lifetime / 5);
         Ok(Token {
             access: token.access_token.into(),
@@ -259,20 +198,6 @@ impl AccessTokens {
             refresh: token.refresh_token.filter(|token| !token.is_empty()),
         })
     }
-
-    fn scrubbed(&self, text: &str) -> String {
-        let text = text.replace(&self.secret, "[redacted]").replace(char::is_control, " ");
-        shortened(&text, MAX_ERROR_CHARS)
-    }
-}
-
-fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
-}
-
-/// The form of a bearer token (RFC 6750, section 2.1).
-fn is_bearer_token(token: &str) -> bool {
-    !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte))
 }
 
 #[cfg(test)]
@@ -305,7 +230,7 @@ mod tests {
     #[tokio::test]
     async fn refusals_and_invalid_answers_are_errors_without_secrets() {
         let refusal = format!(r#"{{"error":"invalid_client","error_description":"no\n{SECRET}"}}"#);
-        let long = format!(r#"{{"access_token":"{}","token_type":"Bearer"}}"#, "x".repeat(MAX_RESPONSE_BYTES));
+        let long = format!(r#"{{"access_token":"{}","token_type":"Bearer"}}"#, "x".repeat(64 * 1024));
         for (status, response, expected) in [
             (401, refusal.replace('\n', "\\n"), "401 Unauthorized invalid_client: no [redacted]"),
             (500, "<html>".to_owned(), "500 Internal Server Error"),
@@ -352,7 +277,7 @@ mod tests {
         asked.notified().await;
         let begin = Instant::now();
         assert_eq!(&*tokens.current().await.unwrap(), "old");
-        assert!(begin.elapsed() < REQUEST_TIMEOUT / 3);
+        assert!(begin.elapsed() < Duration::from_secs(10));
         renewal.abort();
     }
 

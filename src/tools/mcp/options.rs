@@ -1,6 +1,6 @@
 //! Options of an MCP server.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use indexmap::IndexMap;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName};
@@ -12,6 +12,7 @@ use crate::base::units;
 use crate::tools::{
     CallerHeader, Repeat,
     caller_headers::CallerHeaders,
+    login::{ClientAuth, ClientCredentials, LoginServer, PersonTokens},
     options::{HeaderSource, InvalidOption, check_not_zero, header_map},
 };
 use crate::upstream::{secret_names::secret_variable, trust::server_url};
@@ -42,6 +43,17 @@ pub struct McpServerOptions {
     pub headers_from: IndexMap<String, CallerHeader>,
     /// With a URL: access tokens by OAuth 2.1 client credentials.
     pub(crate) oauth: Option<OAuthOptions>,
+    /// With a URL: `person` lets each person log in at the MCP server, by OAuth 2.1, when a call needs it. Needs `[secrets]`.
+    pub(crate) login: Option<LoginKind>,
+    /// With `login`: the host names of the authorization servers that may be used. Default: that of `url`, and those with public
+    /// addresses that the MCP server names.
+    pub(crate) login_hosts: Vec<String>,
+    /// With `login`: the id of this server as a client of the authorization server. Default: it registers itself.
+    pub(crate) login_client_id: Option<String>,
+    /// With `login_client_id`: the environment variable with the client's secret, if it has one.
+    pub(crate) login_client_secret_env: Option<String>,
+    /// With `login`: the scopes to ask for. Default: those that the MCP server names.
+    pub(crate) login_scopes: Vec<String>,
     /// True answers `GET /readyz` with 503 while the MCP server is not connected.
     pub required: bool,
     /// True lets the MCP server ask the user during a call (elicitation).
@@ -78,10 +90,29 @@ pub struct McpServerOptions {
     pub max_result_bytes: usize,
 }
 
+/// Who logs in at a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LoginKind {
+    /// Each person.
+    Person,
+}
+
 /// The way to a server, with all secrets.
 pub(super) enum McpTransport {
-    Command { program: String, arguments: Vec<String>, environment: Vec<(String, String)> },
-    Http { url: String, headers: HeaderMap, oauth: Option<(OAuthOptions, String)> },
+    Command {
+        program: String,
+        arguments: Vec<String>,
+        environment: Vec<(String, String)>,
+    },
+    Http {
+        url: String,
+        headers: HeaderMap,
+        oauth: Option<(OAuthOptions, String)>,
+        /// The tokens of a person, or none for everybody, at a server that people log in at.
+        person: Option<Arc<PersonTokens>>,
+    },
 }
 
 impl McpServerOptions {
@@ -133,6 +164,7 @@ impl McpServerOptions {
                 return invalid("headers", "`authorization` is set by `oauth`");
             }
         }
+        self.check_login()?;
         self.caller_headers()?;
         if !self.prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
             || self.prefix.len() > 64
@@ -146,10 +178,46 @@ impl McpServerOptions {
         ])
     }
 
+    fn check_login(&self) -> Result<(), InvalidOption> {
+        let has_login = self.login.is_some();
+        let without_login = [
+            ("login_hosts", self.login_hosts.is_empty()),
+            ("login_client_id", self.login_client_id.is_none()),
+            ("login_client_secret_env", self.login_client_secret_env.is_none()),
+            ("login_scopes", self.login_scopes.is_empty()),
+        ];
+        let sends_token = self.headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
+        let (key, problem) = if let Some((key, _)) = without_login.iter().find(|(_, is_unset)| !has_login && !is_unset)
+        {
+            (*key, "it is for `login` only")
+        } else if has_login && self.url.is_none() {
+            ("login", "only a `url` has logins")
+        } else if has_login && self.oauth.is_some() {
+            ("login", "there is `oauth` already; set only one of them")
+        } else if has_login && sends_token {
+            ("headers", "`authorization` is set by `login`")
+        } else if self.login_client_secret_env.is_some() && self.login_client_id.is_none() {
+            ("login_client_secret_env", "it is for `login_client_id` only")
+        } else {
+            return Ok(());
+        };
+        Err(InvalidOption::new(key, problem))
+    }
+
+    /// Returns the server as one that people log in at, with the client's secret from the environment; `None` without `login`.
+    pub(crate) fn login_server(&self) -> Result<Option<LoginServer>, InvalidOption> {
+        let (Some(LoginKind::Person), Some(url)) = (self.login, &self.url) else { return Ok(None) };
+        let secret = self.login_client_secret_env.as_deref().map(secret_variable).transpose();
+        let secret = secret.map_err(|problem| InvalidOption::new("login_client_secret_env", problem))?;
+        let id = self.login_client_id.clone();
+        let client = id.map(|id| ClientCredentials { id, secret, auth: ClientAuth::Basic });
+        LoginServer::new(url, self.login_hosts.clone(), client, self.login_scopes.clone()).map(Some)
+    }
+
     pub(super) fn caller_headers(&self) -> Result<CallerHeaders, InvalidOption> {
         let is_reserved = |name: &HeaderName| {
             let name = name.as_str();
-            let is_of_oauth = self.oauth.is_some() && name == AUTHORIZATION.as_str();
+            let is_of_oauth = (self.oauth.is_some() || self.login.is_some()) && name == AUTHORIZATION.as_str();
             // The protocol copies arguments of a model into headers of this prefix.
             let is_of_protocol = PROTOCOL_HEADERS.contains(&name) || name.starts_with("mcp-");
             is_of_oauth || is_of_protocol || CLIENT_HEADERS.contains(&name)
@@ -161,7 +229,12 @@ impl McpServerOptions {
         self.check()?;
         if let Some(url) = &self.url {
             let oauth = self.oauth.as_ref().map(|oauth| Ok((oauth.clone(), oauth.client_secret()?))).transpose()?;
-            return Ok(McpTransport::Http { url: url.clone(), headers: header_map(&self.headers)?, oauth });
+            return Ok(McpTransport::Http {
+                url: url.clone(),
+                headers: header_map(&self.headers)?,
+                oauth,
+                person: None,
+            });
         }
         let mut command = self.command.iter().flatten().cloned();
         let mut environment: Vec<_> = self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -23,12 +23,18 @@ use super::{
     call::McpCaller,
     features,
     options::{McpServerOptions, McpTransport},
+    persons::Persons,
     supervisor::{STOPPED, Supervisor, ToolList},
     tool::McpTool,
 };
 use crate::{
-    agent::AppRequest,
-    tools::{Tool, ToolContext, ToolError, ToolSource, options::InvalidOption, secrets::Secrets},
+    agent::{AppRequest, RunContext},
+    tools::{
+        Tool, ToolContext, ToolError, ToolSource,
+        login::{LoginService, PersonLogin, PersonTokens},
+        options::InvalidOption,
+        secrets::Secrets,
+    },
 };
 
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
@@ -37,6 +43,17 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 pub struct McpServer {
     pub(super) supervisor: Arc<Supervisor>,
     task: Mutex<Option<SupervisorTask>>,
+    /// At a server that people log in at: their connections. The connection of a person has none.
+    persons: Option<Arc<Persons>>,
+    /// The tool that asks for a login.
+    connect: Option<Arc<dyn Tool>>,
+}
+
+/// What the connections to a server that people log in at have.
+pub(super) struct ForPersons {
+    pub(super) login: PersonLogin,
+    pub(super) tokens: Arc<PersonTokens>,
+    pub(super) connect: Arc<dyn Tool>,
 }
 
 struct SupervisorTask {
@@ -50,14 +67,40 @@ impl McpServer {
     /// # Errors
     /// An [`InvalidOption`] for the first wrong option.
     pub fn new(name: impl Into<Arc<str>>, options: McpServerOptions) -> Result<Self, InvalidOption> {
-        let transport = options.transport()?;
+        Self::build(name.into(), options, None)
+    }
+
+    /// A server that people log in at.
+    pub(crate) fn with_logins(
+        name: Arc<str>,
+        options: McpServerOptions,
+        logins: Arc<LoginService>,
+    ) -> Result<Self, InvalidOption> {
+        let login = PersonLogin::new(logins, name.clone());
+        let persons = Arc::new(Persons::new(name.clone(), options.clone(), login));
+        let mut server = Self::build(name, options, Some(persons.for_owner(None)))?;
+        server.persons = Some(persons);
+        Ok(server)
+    }
+
+    pub(super) fn build(
+        name: Arc<str>,
+        options: McpServerOptions,
+        for_persons: Option<ForPersons>,
+    ) -> Result<Self, InvalidOption> {
+        let mut transport = options.transport()?;
+        let (mut login, mut connect) = (None, None);
+        if let Some(of) = for_persons {
+            transport = transport.with_tokens(of.tokens.clone());
+            (login, connect) = (Some((of.login, of.tokens)), Some(of.connect));
+        }
         let secrets = match &transport {
             McpTransport::Http { headers, .. } => Secrets::of_headers(headers),
             McpTransport::Command { .. } => Secrets::default(),
         };
-        let caller = Arc::new(McpCaller::new(name.into(), options, secrets)?);
+        let caller = Arc::new(McpCaller::new(name, options, secrets, login)?);
         let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
-        Ok(Self { supervisor: Arc::new(supervisor), task: Mutex::new(None) })
+        Ok(Self { supervisor: Arc::new(supervisor), task: Mutex::new(None), persons: None, connect })
     }
 
     /// Returns the name by which agents list the server.
@@ -68,6 +111,21 @@ impl McpServer {
     /// Returns whether the server is connected now.
     pub fn is_connected(&self) -> bool {
         self.supervisor.caller.client.lock().is_ok()
+    }
+
+    /// Returns whether the server can be used now, if need be after a login.
+    pub(crate) fn is_available(&self) -> bool {
+        self.is_connected() || self.supervisor.caller.wants_login()
+    }
+
+    /// Returns the connection of the person of a run; `None` without a login.
+    async fn of_run(&self, cx: &RunContext) -> Option<Arc<Self>> {
+        self.persons.as_ref()?.connection(cx).await
+    }
+
+    /// Closes the connections of people, each of which knows the others.
+    fn forget_people(&self) {
+        self.persons.iter().for_each(|persons| persons.close());
     }
 
     /// Returns whether this server is unready while the MCP server is not connected.
@@ -87,6 +145,7 @@ impl McpServer {
 
     /// Stops the server, and waits until its process has ended. It can be started again.
     pub async fn stop(&self) {
+        self.forget_people();
         let task = self.task.lock().take();
         if let Some(SupervisorTask { stop, mut handle }) = task {
             let _ = stop.send(());
@@ -108,21 +167,23 @@ impl McpServer {
             }
             found.and_then(offered).into_iter().collect()
         };
-        Arc::new(Selection { server: server.clone(), select, app_tool })
+        let name = app_tool.clone().unwrap_or_default();
+        let again = move |server: &Arc<Self>| Self::single_tool(server, &name);
+        Arc::new(Selection { server: server.clone(), select, again, app_tool })
     }
 
     /// Returns a source of two tools that list and read the server's resources.
     pub fn resources(server: &Arc<Self>) -> Arc<dyn ToolSource> {
         let tools = features::resource_tools(&server.supervisor.caller);
         let select = move |list: &ToolList| if list.has_resources { tools.clone() } else { Vec::new() };
-        Arc::new(Selection { server: server.clone(), select, app_tool: None })
+        Arc::new(Selection { server: server.clone(), select, again: Self::resources, app_tool: None })
     }
 
     /// Returns a source of two tools that list and fill in the server's prompts.
     pub fn prompts(server: &Arc<Self>) -> Arc<dyn ToolSource> {
         let tools = features::prompt_tools(&server.supervisor.caller);
         let select = move |list: &ToolList| if list.has_prompts { tools.clone() } else { Vec::new() };
-        Arc::new(Selection { server: server.clone(), select, app_tool: None })
+        Arc::new(Selection { server: server.clone(), select, again: Self::prompts, app_tool: None })
     }
 
     /// Responds to a request of a page of this server, for an agent that has its tools that pass `is_listed`.
@@ -145,7 +206,12 @@ impl McpServer {
 impl ToolSource for McpServer {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.start();
-        self.supervisor.tools.borrow().tools.iter().filter_map(offered).collect()
+        let connect = self.connect.clone();
+        self.supervisor.tools.borrow().tools.iter().filter_map(offered).chain(connect).collect()
+    }
+
+    async fn for_run(&self, cx: &RunContext) -> Option<Arc<dyn ToolSource>> {
+        Some(self.of_run(cx).await? as Arc<dyn ToolSource>)
     }
 
     async fn respond_to_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
@@ -167,6 +233,7 @@ fn offered(tool: &Arc<McpTool>) -> Option<Arc<dyn Tool>> {
 
 impl Drop for McpServer {
     fn drop(&mut self) {
+        self.forget_people();
         let task = self.task.get_mut().take();
         if let Some(SupervisorTask { handle, .. }) = task {
             handle.abort();
@@ -183,21 +250,30 @@ impl fmt::Debug for McpServer {
 }
 
 /// Some tools of a server.
-struct Selection<F> {
+struct Selection<F, G> {
     server: Arc<McpServer>,
     select: F,
+    /// Makes the same selection of another connection.
+    again: G,
     /// The only tool that pages of the server may call; `None` if its pages are not shown.
     app_tool: Option<String>,
 }
 
 #[async_trait]
-impl<F> ToolSource for Selection<F>
+impl<F, G> ToolSource for Selection<F, G>
 where
     F: Fn(&ToolList) -> Vec<Arc<dyn Tool>> + Send + Sync + 'static,
+    G: Fn(&Arc<McpServer>) -> Arc<dyn ToolSource> + Send + Sync + 'static,
 {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.server.start();
-        (self.select)(&self.server.supervisor.tools.borrow())
+        let mut tools = (self.select)(&self.server.supervisor.tools.borrow());
+        tools.extend(self.server.connect.clone());
+        tools
+    }
+
+    async fn for_run(&self, cx: &RunContext) -> Option<Arc<dyn ToolSource>> {
+        Some((self.again)(&self.server.of_run(cx).await?))
     }
 
     async fn ready(&self) {

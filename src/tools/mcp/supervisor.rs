@@ -1,6 +1,6 @@
 //! Keeps an MCP server connected: connects, lists its tools, follows its notifications, and connects again.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::pending, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::{
@@ -88,6 +88,13 @@ impl Supervisor {
             let next = next_pause(pause, uptime);
             pause = Some(next);
             let server = &*self.caller.server;
+            if self.caller.wants_login() {
+                tracing::info!(server, "the MCP server wants a login");
+                *self.caller.client.lock() = Err(reason);
+                self.settle();
+                // After a login there is another connection.
+                return pending().await;
+            }
             tracing::warn!(server, why = reason, again_in = ?next, "the MCP server is not available");
             *self.caller.client.lock() = Err(reason);
             self.settle();

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     console::{Console, Style},
@@ -13,6 +13,7 @@ use crate::{
     protocol::{
         Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus, ToolCall,
         approval::{ApprovalDecision, allows_edits, allows_reason, asks_for_approval},
+        own_names::VISIT_URL,
         schema::compile_response_schema,
     },
     run::has_expired,
@@ -69,12 +70,19 @@ pub(super) async fn ask_all(
 pub(super) fn show(interrupt: &Interrupt, messages: &Messages, console: &mut Console) {
     let question = interrupt.message.as_deref().unwrap_or(&interrupt.reason);
     console.note(Style::Bold, &format!("The agent asks: {}", excerpt(question, MAX_QUESTION_CHARS)));
-    if let Some(id) = &interrupt.tool_call_id {
+    if let Some(url) = visit_url(interrupt) {
+        console.note(Style::Bold, &format!("  {}", printable_line(url)));
+    } else if let Some(id) = &interrupt.tool_call_id {
         match find_call(messages, id) {
             Some(call) => console.note(Style::Bold, &format!("  {}", call_text(call))),
             None => console.note(Style::Failure, "  The call is unknown to this chat."),
         }
     }
+}
+
+/// Returns the page that the person has to open first.
+fn visit_url(interrupt: &Interrupt) -> Option<&str> {
+    interrupt.metadata.as_ref()?.get(VISIT_URL)?.as_str()
 }
 
 async fn ask(interrupt: &Interrupt, messages: &Messages, console: &mut Console) -> Result<Value, NoReply> {
@@ -84,6 +92,10 @@ async fn ask(interrupt: &Interrupt, messages: &Messages, console: &mut Console) 
     let arguments = call.and_then(editable_arguments).unwrap_or_default();
     loop {
         let payload = match &interrupt.response_schema {
+            None if visit_url(interrupt).is_some() => {
+                ask_line("Press Enter when you are done there: ", console).await?;
+                json!({ "done": true })
+            }
             Some(schema) if asks_for_approval(schema) => ask_approval(schema, &arguments, console).await?,
             Some(schema) => ask_form(&Value::Object(schema.clone()), &[], console).await?,
             None if interrupt.tool_call_id.is_some() => ask_approval(&JsonObject::new(), "", console).await?,

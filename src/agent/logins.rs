@@ -1,0 +1,71 @@
+//! The logins of people at other servers, as the routes below `/connections` see them.
+
+use async_trait::async_trait;
+
+use crate::store::{Millis, StoreError};
+
+/// Begins, ends, lists and revokes logins. `browser` is the cookie of the browser, if it has one.
+#[async_trait]
+pub(crate) trait Logins: Send + Sync {
+    /// The URL of this server for browsers, without a slash at its end.
+    fn base_url(&self) -> &str;
+
+    /// Opens a link for the first browser that does so, which is the only one from then on.
+    async fn open(&self, link: &str, browser: &str) -> Result<OpenedLink, LoginError>;
+
+    /// Returns the URL at the authorization server to which the browser goes next.
+    async fn authorize(&self, link: &str, browser: &str) -> Result<String, LoginError>;
+
+    /// Ends a login with what the authorization server says. Returns the name of the server that is connected now.
+    async fn finish(&self, returned: Returned, browser: &str) -> Result<String, LoginError>;
+
+    /// Lists the connections of an owner.
+    async fn list(&self, owner: &str) -> Result<Vec<Connected>, LoginError>;
+
+    /// Removes the connection to a server, and revokes its tokens where they are from, if it is known how.
+    async fn revoke(&self, owner: &str, server: &str) -> Result<(), LoginError>;
+}
+
+/// A link that is opened in the right browser.
+#[derive(Debug)]
+pub(crate) struct OpenedLink {
+    /// The name of the server to log in at.
+    pub(crate) server: String,
+    pub(crate) host: String,
+    /// The owner that gets the connection.
+    pub(crate) owner: String,
+}
+
+/// The parameters with which an authorization server sends the browser back.
+#[derive(Default, serde::Deserialize)]
+pub(crate) struct Returned {
+    #[serde(default)]
+    pub(crate) state: String,
+    pub(crate) code: Option<String>,
+    pub(crate) iss: Option<String>,
+    pub(crate) error: Option<String>,
+    pub(crate) error_description: Option<String>,
+}
+
+/// The connection of an owner to a server.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    pub(crate) server: String,
+    pub(crate) since: Millis,
+    /// What the authorization server granted, if it says so.
+    pub(crate) scope: Option<String>,
+    /// When the connection ends without another login; `None` if it is renewed.
+    pub(crate) ends_at: Option<Millis>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoginError {
+    /// The link, the browser or the state is not the right one.
+    #[error("{0}")]
+    Refused(&'static str),
+    /// The other server refuses the login, or does not do what it has to.
+    #[error("{0}")]
+    Failed(String),
+    #[error("the store of this server is not available now")]
+    Store(#[from] StoreError),
+}

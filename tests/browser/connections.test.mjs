@@ -1,0 +1,175 @@
+// People log in at an MCP server: oidc-provider as the authorization server, an MCP server with the SDK's auth router, Chromium.
+// SHOTS names a folder for screenshots.
+
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+
+import { startServer } from "../js/server.mjs";
+import { shot, useBrowser } from "./browser.mjs";
+import { button } from "./chat.mjs";
+import { startLoginServers } from "./login-servers.mjs";
+import { startModel } from "./model.mjs";
+import { send, shows } from "./playground.mjs";
+
+const KEYS = { ann: "key-of-ann-0123456789", bob: "key-of-bob-0123456789" };
+const VISIT_URL = "agui-server.visitUrl";
+
+const servers = await startLoginServers();
+/** What a result says is the answer. The model calls the tool that the user names. */
+const model = await startModel((messages) => {
+  const last = messages.at(-1);
+  if (last.role === "tool") return { text: `Result: ${last.content}` };
+  return { tool: last.content, arguments: {} };
+});
+const folder = mkdtempSync(join(tmpdir(), "agui-connections-"));
+const configured = (name, more) => {
+  const path = join(folder, name);
+  writeFileSync(
+    path,
+    `
+${more}
+[secrets]
+key_env = "AGUI_TEST_SECRETS"
+
+[record]
+dir = "${folder}/recordings"
+
+[log]
+level = "debug"
+
+[mcp.notes]
+url = "${servers.url}"
+login = "person"
+
+[agents.assistant]
+kind = "llm"
+provider = "openai"
+api = "chat"
+model = "m"
+base_url = "${model.url}"
+tools = ["mcp:notes"]
+`,
+  );
+  return path;
+};
+const variables = { AGUI_TEST_SECRETS: "a-key-for-tests-0123456789-0123456789" };
+const used = useBrowser({ config: configured("one.toml", ""), variables, examples: false });
+after(() => (servers.stop(), model.stop(), rmSync(folder, { recursive: true })));
+
+const question = (page) => page.getByRole("region", { name: "Connect your account" });
+
+/** Logs in at the authorization server, with the forms of oidc-provider. */
+async function logIn(page, name) {
+  await page.locator("input[name=login]").fill(name);
+  await page.locator("input[name=password]").fill("any");
+  await page.getByRole("button", { name: "Sign-in" }).click();
+  await page.getByRole("button", { name: "Continue" }).click();
+}
+
+/** Calls a tool as somebody, with replies to interrupts. Returns the events. */
+async function run(server, key, threadId, content, resume) {
+  const messages = content ? [{ id: randomUUID(), role: "user", content }] : [];
+  const input = { threadId, runId: randomUUID(), messages, ...(resume ? { resume } : {}) };
+  const headers = { "content-type": "application/json", ...(key ? { authorization: `Bearer ${key}` } : {}) };
+  const response = await fetch(`${server.url}/send-message`, { method: "POST", headers, body: JSON.stringify(input) });
+  assert.equal(response.status, 200);
+  const lines = (await response.text()).split("\n").filter((line) => line.startsWith("data: "));
+  return lines.map((line) => JSON.parse(line.slice("data: ".length)));
+}
+
+const interruptOf = (events) => events.at(-1).outcome?.interrupts?.[0] ?? assert.fail(JSON.stringify(events));
+const done = ({ id }) => [{ interruptId: id, status: "resolved", payload: { done: true } }];
+const said = (events) => events.filter(({ type }) => type.startsWith("TEXT_MESSAGE_")).map(({ delta = "" }) => delta).join("");
+const connections = async (server, key, method = "GET", path = "") => {
+  const headers = key ? { authorization: `Bearer ${key}` } : {};
+  const response = await fetch(`${server.url}/connections${path}`, { method, headers });
+  return response.status === 200 ? (await response.json()).connections : response.status;
+};
+
+test("a person connects an account from the playground, and the call goes on with it", async () => {
+  const page = await used.newPage();
+  await page.goto(`${used.server.url}/playground`);
+  await send(page, "notes_connect");
+  await page.getByRole("heading", { name: /^Connect your account at `notes`/ }).waitFor();
+  await shot(page, "connection-question");
+  const [opened] = await Promise.all([page.context().waitForEvent("page"), page.getByRole("link", { name: "Open the page" }).click()]);
+  await opened.getByText("Conversations of everybody who reaches this server").waitFor();
+  await shot(opened, "connection-start");
+  await opened.getByRole("link", { name: "Log in at 127.0.0.1" }).click();
+  await logIn(opened, "ann");
+  await opened.getByRole("heading", { name: "Connected" }).waitFor();
+  await shot(opened, "connection-end");
+  await button(page, "I am done there").click();
+  await shows(page, "Result: The account at notes is connected. Tools: whoami, notes_connect.");
+  await send(page, "whoami");
+  await shows(page, "Result: The account is ann, by [redacted]");
+  const [connection, ...others] = await connections(used.server);
+  assert.deepEqual([connection.server, others], ["notes", []]);
+
+  // What is shown, stored and logged has no token.
+  const { threads } = await (await fetch(`${used.server.url}/threads`)).json();
+  const exported = await (await fetch(`${used.server.url}/threads/${threads[0].threadId}/export`)).text();
+  const recorded = readdirSync(join(folder, "recordings")).map((name) => readFileSync(join(folder, "recordings", name), "utf8"));
+  assert.ok(exported.includes("whoami") && recorded.join().includes("whoami"), exported);
+  assert.ok(servers.tokens.size > 0);
+  for (const token of servers.tokens) {
+    for (const text of [used.server.log(), exported, JSON.stringify(connection), ...recorded]) {
+      assert.ok(!text.includes(token), text.slice(text.indexOf(token) - 300, text.indexOf(token) + 10));
+    }
+  }
+
+  assert.equal(await connections(used.server, undefined, "DELETE", "/notes"), 204);
+  assert.deepEqual(await connections(used.server), []);
+  const thread2 = randomUUID();
+  assert.equal(interruptOf(await run(used.server, undefined, thread2, "notes_connect")).reason, "authorization");
+});
+
+test("a link is for one principal, one browser and one login", async () => {
+  const keys = Object.entries(KEYS).map(([name, key]) => `{ name = "${name}", env = "KEY_OF_${name.toUpperCase()}" }`);
+  const auth = `[auth]\nmode = "api_key"\napi_keys = [${keys}]\n`;
+  const keyVariables = { KEY_OF_ANN: KEYS.ann, KEY_OF_BOB: KEYS.bob };
+  const server = await startServer({ config: configured("two.toml", auth), variables: { ...variables, ...keyVariables } });
+  const thread = randomUUID();
+  const asked = interruptOf(await run(server, KEYS.ann, thread, "notes_connect"));
+  const url = asked.metadata[VISIT_URL];
+  const page = await used.newPage(await used.browser.newContext());
+  await page.goto(url);
+  await page.getByText("key:ann").waitFor();
+
+  // Another browser profile.
+  const other = await used.newPage(await used.browser.newContext());
+  const response = await other.goto(url);
+  assert.equal(response.status(), 403);
+  await other.getByText("opened in another browser").waitFor();
+  const direct = await other.goto(`${url}&go=1`);
+  assert.equal(direct.status(), 403);
+
+  await page.getByRole("link", { name: /Log in at/ }).click();
+  await page.waitForURL((at) => at.href.startsWith(servers.issuer));
+  const callback = page.waitForRequest((request) => request.url().includes("/connections/callback"));
+  await logIn(page, "ann");
+  const returned = (await callback).url();
+  await page.getByRole("heading", { name: "Connected" }).waitFor();
+  // The code again, in both browsers.
+  assert.equal((await page.goto(returned)).status(), 403);
+  assert.equal((await other.goto(returned)).status(), 403);
+  assert.equal((await page.goto(url)).status(), 403);
+  used.problems.splice(0);
+
+  assert.match(said(await run(server, KEYS.ann, thread, undefined, done(asked))), /The account at notes is connected/);
+  assert.match(said(await run(server, KEYS.ann, thread, "whoami")), /The account is ann/);
+  // Bob has no account there, and does not get Ann's.
+  assert.deepEqual(await connections(server, KEYS.bob), []);
+  const bob = randomUUID();
+  const askedBob = interruptOf(await run(server, KEYS.bob, bob, "notes_connect"));
+  // An answer without a login asks again, with another link.
+  const again = interruptOf(await run(server, KEYS.bob, bob, undefined, done(askedBob)));
+  assert.notEqual(again.metadata[VISIT_URL], askedBob.metadata[VISIT_URL]);
+  const declined = await run(server, KEYS.bob, bob, undefined, [{ interruptId: again.id, status: "cancelled" }]);
+  assert.match(said(declined), /declined to connect/);
+  await server.stop();
+});
