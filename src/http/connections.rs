@@ -25,7 +25,7 @@ pub(crate) fn route_sets(logins: Arc<dyn Logins>) -> Vec<RouteSet> {
 
 /// The accounts that a caller has connected.
 #[derive(Serialize, ToSchema)]
-struct Connections {
+struct ConnectionList {
     connections: Vec<Connection>,
 }
 
@@ -47,12 +47,12 @@ struct Connection {
 #[utoipa::path(
     get,
     path = "/connections",
-    responses((status = 200, description = "The connections, without tokens.", body = Connections), refuse::Store)
+    responses((status = 200, description = "The connections, without tokens.", body = ConnectionList), refuse::Store)
 )]
 async fn list_connections(
     Extension(logins): Extension<Arc<dyn Logins>>,
     Extension(caller): Extension<Caller>,
-) -> ApiResult<Json<Connections>> {
+) -> ApiResult<Json<ConnectionList>> {
     let connected = logins.list(&owner_of(caller.principal().as_ref())).await?;
     let connection = |Connected { server, since, scope, ends_at }| Connection {
         server,
@@ -60,7 +60,7 @@ async fn list_connections(
         scope,
         ends_at: ends_at.map(time),
     };
-    Ok(Json(Connections { connections: connected.into_iter().map(connection).collect() }))
+    Ok(Json(ConnectionList { connections: connected.into_iter().map(connection).collect() }))
 }
 
 /// Disconnects an account: its tokens are deleted, and revoked where they are from.

@@ -81,6 +81,9 @@ async function run(server, key, threadId, content, resume) {
   return lines.map((line) => JSON.parse(line.slice("data: ".length)));
 }
 
+/** The browser reports refusals on its console, and that the pages of oidc-provider find no fonts. */
+const ignoreProblems = () => void used.problems.splice(0);
+
 const interruptOf = (events) => events.at(-1).outcome?.interrupts?.[0] ?? assert.fail(JSON.stringify(events));
 const done = ({ id }) => [{ interruptId: id, status: "resolved", payload: { done: true } }];
 const said = (events) => events.filter(({ type }) => type.startsWith("TEXT_MESSAGE_")).map(({ delta = "" }) => delta).join("");
@@ -158,7 +161,7 @@ test("a link is for one principal, one browser and one login", async () => {
   assert.equal((await page.goto(returned)).status(), 403);
   assert.equal((await other.goto(returned)).status(), 403);
   assert.equal((await page.goto(url)).status(), 403);
-  used.problems.splice(0);
+  ignoreProblems();
 
   assert.match(said(await run(server, KEYS.ann, thread, undefined, done(asked))), /The account at notes is connected/);
   assert.match(said(await run(server, KEYS.ann, thread, "whoami")), /The account is ann/);
@@ -172,4 +175,34 @@ test("a link is for one principal, one browser and one login", async () => {
   const declined = await run(server, KEYS.bob, bob, undefined, [{ interruptId: again.id, status: "cancelled" }]);
   assert.match(said(declined), /declined to connect/);
   await server.stop();
+});
+
+test("a token is renewed before it ends, with the account of the person", async () => {
+  const short = await startLoginServers({ seconds: 5 });
+  const path = configured("three.toml", "");
+  writeFileSync(path, readFileSync(path, "utf8").replace(servers.url, short.url));
+  const server = await startServer({ config: path, variables });
+  const thread = randomUUID();
+  const asked = interruptOf(await run(server, undefined, thread, "notes_connect"));
+  const page = await used.newPage(await used.browser.newContext());
+  await page.goto(asked.metadata[VISIT_URL]);
+  await page.getByRole("link", { name: /Log in at/ }).click();
+  await logIn(page, "ann");
+  await page.getByRole("heading", { name: "Connected" }).waitFor();
+  await run(server, undefined, thread, undefined, done(asked));
+  await new Promise((done) => setTimeout(done, 6000));
+  assert.match(said(await run(server, undefined, thread, "whoami")), /The account is ann/);
+  const [first, ...renewals] = short.grants;
+  assert.equal(first, "authorization_code");
+  assert.ok(renewals.length > 0 && renewals.every((grant) => grant === "refresh_token"), String(renewals));
+  const { paths } = await (await fetch(`${server.url}/openapi.json`)).json();
+  assert.deepEqual(Object.keys(paths).filter((path) => path.startsWith("/connections")).sort(), [
+    "/connections",
+    "/connections/callback",
+    "/connections/start",
+    "/connections/{server}",
+  ]);
+  ignoreProblems();
+  await server.stop();
+  short.stop();
 });

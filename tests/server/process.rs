@@ -2,6 +2,10 @@
 
 use std::process::Command;
 
+use agui_server::{
+    internal::{ExpectedValue, SealedStore as _, SealedValue},
+    store::SqliteStore,
+};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -389,6 +393,13 @@ async fn erase_deletes_all_threads_and_files_of_an_owner_and_what_they_said() {
     }
     process.signal("-TERM");
     process.ended();
+    let database = data.path().join("agui-server.sqlite");
+    let store = SqliteStore::open(&database).await.unwrap();
+    for owner in ["key:ada", "key:bob"] {
+        let login = SealedValue::new("login:notes".to_owned(), format!("login of {owner}").into(), None);
+        store.put_sealed(owner, &login, ExpectedValue::Absent).await.unwrap();
+    }
+    drop(store);
     let (code, said, error) = command(&["erase", "key:ada"], &environment);
     assert_eq!((code, said.as_str()), (Some(0), "erased 2 threads of key:ada\n"), "{error}");
     let files =
@@ -396,6 +407,7 @@ async fn erase_deletes_all_threads_and_files_of_an_owner_and_what_they_said() {
     let bytes = files.collect::<Vec<_>>().concat();
     let has = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(!has("adas-unique-words") && has("bobs-unique-words"));
+    assert!(!has("login of key:ada") && has("login of key:bob"));
     let (code, _, error) = command(&["erase", "ada"], &environment);
     assert_eq!(code, Some(1));
     assert!(error.contains("write key:ada"), "{error}");

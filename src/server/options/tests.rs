@@ -253,6 +253,29 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "my.toml:2:1: files.public_url: \"chat.example.com\" is not a URL such as \"https://chat.example.com\"",
         ),
         (
+            "[server]\npublic_url = \"http://chat.example.com\"",
+            "my.toml:2:1: server.public_url: \"http://chat.example.com\" is not a URL such as \"https://",
+        ),
+        (
+            "[mcp.a]\nurl = \"https://h/\"\nlogin = \"person\"",
+            "my.toml:3:1: mcp.a.login: logins are stored sealed: set [secrets] key_env",
+        ),
+        (
+            "[mcp.a]\nurl = \"https://h/\"\nlogin = \"person\"\n[secrets]\nkey_env = \"K\"\n\
+             [server]\nlisten = \"0.0.0.0:80\"\n[auth]\nallow_unauthenticated = true",
+            "my.toml:3:1: mcp.a.login: without authentication, everybody would use the account of whoever logs in first",
+        ),
+        (
+            "[mcp.a]\nurl = \"https://h/\"\nlogin = \"person\"\n[secrets]\nkey_env = \"K\"\n\
+             [server]\nlisten = \"0.0.0.0:80\"\n[auth]\nmode = \"api_key\"\napi_keys = [{ name = \"a\", env = \"A\" }]",
+            "my.toml:3:1: mcp.a.login: browsers have to reach this server: set [server] public_url",
+        ),
+        ("[mcp.a]\ncommand = [\"x\"]\nlogin = \"person\"", "my.toml:3:1: mcp.a.login: only a `url` has logins"),
+        (
+            "[mcp.a]\nurl = \"https://h/\"\nlogin_scopes = [\"x\"]",
+            "my.toml:3:1: mcp.a.login_scopes: it is for `login` only",
+        ),
+        (
             "[record]\nheaders = [\"x-tenant\", \"x-api-key\"]",
             "my.toml:2:1: record.headers: \"x-api-key\" looks like a header with credentials",
         ),

@@ -90,6 +90,8 @@ const CANCEL_REQUESTS: &str = "SELECT run FROM agui_threads WHERE lease_until IS
 /// Writes a row, although the version stays the same.
 const CHECK: &str = "UPDATE agui_schema SET version = version RETURNING version";
 
+const SWEEP_SEALED: &str = "DELETE FROM agui_sealed WHERE until < $1";
+
 /// Keeps threads in a Postgres database. Creates its tables, whose names start with `agui_`, if they are missing.
 #[derive(Debug)]
 pub struct PostgresStore {
@@ -278,7 +280,7 @@ impl Store for PostgresStore {
     }
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
-        self.pool.all(sqlx::query(sealed::SWEEP).bind(now)).await?;
+        self.pool.all(sqlx::query(SWEEP_SEALED).bind(now)).await?;
         remove::sweep(&self.pool, retention, now).await
     }
 

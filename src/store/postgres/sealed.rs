@@ -25,8 +25,6 @@ const UPDATE: &str = "
 const DELETE: &str = "
     DELETE FROM agui_sealed
     WHERE owner = $1 AND name = COALESCE($2, name) AND version = COALESCE($3, version) RETURNING version";
-/// For [`sweep`](crate::store::Store::sweep).
-pub(super) const SWEEP: &str = "DELETE FROM agui_sealed WHERE until < $1";
 
 #[async_trait]
 impl SealedStore for PostgresStore {

@@ -83,6 +83,8 @@ const TAKE_OVER: &str = "
     UPDATE agui_threads SET holder = :new WHERE number = :thread AND run = :run AND holder = :holder AND holder <> :new";
 const COUNT_TAKEOVER: &str = "UPDATE agui_runs SET takeovers = takeovers + 1 WHERE number = ?";
 
+const SWEEP_SEALED: &str = "DELETE FROM agui_sealed WHERE until < ?";
+
 /// Keeps threads in an SQLite file. Creates its tables, whose names start with `agui_`, if they are missing.
 ///
 /// ```
@@ -315,7 +317,7 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
-        self.writer.write(move |tx| Ok(tx.execute(sealed::SWEEP, [now])?)).await?;
+        self.writer.write(move |tx| Ok(tx.execute(SWEEP_SEALED, [now])?)).await?;
         self.remove_surplus(retention, now).await
     }
 

@@ -23,8 +23,6 @@ const UPDATE: &str = "
 const DELETE: &str = "
     DELETE FROM agui_sealed
     WHERE owner = ?1 AND name = COALESCE(?2, name) AND version = COALESCE(?3, version)";
-/// For [`sweep`](crate::store::Store::sweep).
-pub(super) const SWEEP: &str = "DELETE FROM agui_sealed WHERE until < ?";
 
 #[async_trait]
 impl SealedStore for SqliteStore {

@@ -27,7 +27,7 @@ const MAX_ERROR_CHARS: usize = 200;
 
 /// An authorization server, for one resource.
 pub(super) struct AuthorizationServer {
-    pub(super) metadata: Metadata,
+    pub(super) metadata: IssuerMetadata,
     /// The resource that tokens are for (RFC 8707).
     pub(super) resource: String,
     pub(super) scopes: Vec<String>,
@@ -35,7 +35,7 @@ pub(super) struct AuthorizationServer {
 
 /// RFC 8414, and OpenID Connect Discovery.
 #[derive(Deserialize)]
-pub(super) struct Metadata {
+pub(super) struct IssuerMetadata {
     pub(super) issuer: String,
     pub(super) authorization_endpoint: String,
     pub(super) token_endpoint: String,
@@ -138,11 +138,11 @@ async fn resource_metadata(server: &LoginServer, named: Option<&str>) -> Result<
     Ok(None)
 }
 
-async fn metadata(server: &LoginServer, issuer: &str) -> Result<Metadata, LoginError> {
+async fn metadata(server: &LoginServer, issuer: &str) -> Result<IssuerMetadata, LoginError> {
     let url = server.check(issuer)?;
     let urls = well_known(&url, "oauth-authorization-server", true).into_iter();
     for url in urls.chain(well_known(&url, "openid-configuration", true)) {
-        let Some(found) = read::<Metadata>(server, &url).await? else { continue };
+        let Some(found) = read::<IssuerMetadata>(server, &url).await? else { continue };
         let problem = if found.issuer.trim_end_matches('/') != issuer.trim_end_matches('/') {
             "names another issuer in its metadata"
         } else if found
@@ -193,7 +193,7 @@ fn is_resource_of(server: &Url, resource: &str) -> bool {
 /// registers one: authorization servers forget their clients, and do not say so.
 pub(super) async fn client(
     server: &LoginServer,
-    metadata: &Metadata,
+    metadata: &IssuerMetadata,
     redirect_uri: &str,
 ) -> Result<ClientCredentials, LoginError> {
     if let Some(client) = &server.client {
@@ -240,7 +240,7 @@ pub(super) async fn client(
     }
 }
 
-fn auth_method(metadata: &Metadata) -> &'static str {
+fn auth_method(metadata: &IssuerMetadata) -> &'static str {
     let known = &metadata.token_endpoint_auth_methods_supported;
     let has = |method: &str| known.iter().any(|known| known == method);
     if !known.is_empty() && !has("none") && has("client_secret_post") { "client_secret_post" } else { "none" }

@@ -7,6 +7,9 @@ impl McpServer {
     /// Connects once. Returns the revision and the tools, each with its page; or why the server is not connected.
     pub(crate) async fn probe(&self) -> Result<String, String> {
         self.ready().await;
+        if self.supervisor.caller.wants_login() {
+            return Ok("its tools are known once a person has logged in".to_owned());
+        }
         let client = self.supervisor.caller.client.lock().clone()?;
         let tools: Vec<_> = self.supervisor.tools.borrow().tools.iter().map(|tool| summary(tool)).collect();
         let tools = if tools.is_empty() { "no tools".to_owned() } else { tools.join(", ") };
