@@ -93,6 +93,15 @@ const connections = async (server, key, method = "GET", path = "") => {
   return response.status === 200 ? (await response.json()).connections : response.status;
 };
 
+/** Opens a link in a browser profile of its own, and logs in as somebody. */
+async function connectBy(url, name) {
+  const page = await used.newPage(await used.browser.newContext());
+  await page.goto(url);
+  await page.getByRole("link", { name: /Log in at/ }).click();
+  await logIn(page, name);
+  await page.getByRole("heading", { name: "Connected" }).waitFor();
+}
+
 test("a person connects an account from the playground, and the call goes on with it", async () => {
   const page = await used.newPage();
   await page.goto(`${used.server.url}/playground`);
@@ -177,6 +186,23 @@ test("a link is for one principal, one browser and one login", async () => {
   await server.stop();
 });
 
+test("a call that the MCP server refuses becomes the question, and is made with the token", async () => {
+  const listing = await startLoginServers({ lists: true });
+  const path = configured("four.toml", "");
+  writeFileSync(path, readFileSync(path, "utf8").replace(servers.url, listing.url));
+  const server = await startServer({ config: path, variables });
+  const thread = randomUUID();
+  const asked = interruptOf(await run(server, undefined, thread, "whoami"));
+  assert.deepEqual([asked.reason, asked.metadata.toolName], ["authorization", "whoami"]);
+  await connectBy(asked.metadata[VISIT_URL], "eve");
+  const events = await run(server, undefined, thread, undefined, done(asked));
+  assert.deepEqual(events.filter(({ type }) => type === "TOOL_CALL_RESULT").map(({ toolCallId }) => toolCallId), [asked.toolCallId]);
+  assert.match(said(events), /The account is eve/);
+  ignoreProblems();
+  await server.stop();
+  listing.stop();
+});
+
 test("a token is renewed before it ends, with the account of the person", async () => {
   const short = await startLoginServers({ seconds: 5 });
   const path = configured("three.toml", "");
@@ -184,11 +210,7 @@ test("a token is renewed before it ends, with the account of the person", async 
   const server = await startServer({ config: path, variables });
   const thread = randomUUID();
   const asked = interruptOf(await run(server, undefined, thread, "notes_connect"));
-  const page = await used.newPage(await used.browser.newContext());
-  await page.goto(asked.metadata[VISIT_URL]);
-  await page.getByRole("link", { name: /Log in at/ }).click();
-  await logIn(page, "ann");
-  await page.getByRole("heading", { name: "Connected" }).waitFor();
+  await connectBy(asked.metadata[VISIT_URL], "ann");
   await run(server, undefined, thread, undefined, done(asked));
   await new Promise((done) => setTimeout(done, 6000));
   assert.match(said(await run(server, undefined, thread, "whoami")), /The account is ann/);

@@ -20,10 +20,10 @@ const listen = async (server, port = 0) => {
 };
 
 /**
- * @param {{ seconds?: number }} options `seconds`: how long a token is valid
+ * @param {{ seconds?: number, lists?: boolean }} options `seconds`: how long a token is valid; `lists`: tools are listed without one
  * @returns what was granted: `grants`, the types of the requests to the token endpoint; `tokens`, all tokens
  */
-export async function startLoginServers({ seconds = 3600 } = {}) {
+export async function startLoginServers({ seconds = 3600, lists = false } = {}) {
   const [authority, resourceServer] = [createServer(), createServer()];
   const [issuer, base] = [await listen(authority), await listen(resourceServer)];
   const resource = new URL("/mcp", base);
@@ -76,7 +76,9 @@ export async function startLoginServers({ seconds = 3600 } = {}) {
   };
   const { InvalidTokenError: InvalidToken } = await import("@modelcontextprotocol/sdk/server/auth/errors.js");
   const guard = requireBearerAuth({ verifier, resourceMetadataUrl: new URL("/.well-known/oauth-protected-resource/mcp", base).href });
-  app.all("/mcp", guard, express.json(), async (request, response) => {
+  const guardUnlessListed = (request, response, next) =>
+    lists && request.body?.method !== "tools/call" ? next() : guard(request, response, next);
+  app.all("/mcp", express.json(), guardUnlessListed, async (request, response) => {
     const server = new McpServer({ name: "notes", version: "1" });
     server.registerTool("whoami", { description: "Returns the name of the account" }, ({ authInfo }) => ({
       // A server could show a token: the client must remove it.

@@ -63,7 +63,7 @@ impl Config {
                 Ok(StoreUrl::Memory) => Err("a store in memory keeps files in memory: set [store] url".to_owned()),
                 _ => check_url(url),
             };
-            return checked.map_err(|problem| origin.error(&["files", "url"], &problem));
+            checked.map_err(|problem| origin.error(&["files", "url"], &problem))?;
         }
         if let Some(wrong) = self.server.public_url.as_deref().filter(|url| !is_trusted_url(url)) {
             let message =
