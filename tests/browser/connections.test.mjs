@@ -2,13 +2,15 @@
 // SHOTS names a folder for screenshots.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
-import { startServer } from "../js/server.mjs";
+import { binary, startServer } from "../js/server.mjs";
 import { shot, useBrowser } from "./browser.mjs";
 import { button } from "./chat.mjs";
 import { startLoginServers } from "./login-servers.mjs";
@@ -57,7 +59,7 @@ tools = ["mcp:notes"]
   return path;
 };
 const variables = { AGUI_TEST_SECRETS: "a-key-for-tests-0123456789-0123456789" };
-const used = useBrowser({ config: configured("one.toml", ""), variables, examples: false });
+const used = useBrowser({ config: configured("one.toml", ""), variables });
 after(() => (servers.stop(), model.stop(), rmSync(folder, { recursive: true })));
 
 const question = (page) => page.getByRole("region", { name: "Connect your account" });
@@ -138,6 +140,41 @@ test("a person connects an account from the playground, and the call goes on wit
   assert.deepEqual(await connections(used.server), []);
   const thread2 = randomUUID();
   assert.equal(interruptOf(await run(used.server, undefined, thread2, "notes_connect")).reason, "authorization");
+});
+
+test("the page with CopilotKit and the chat in a terminal show the link", async () => {
+  const page = await used.open("copilotkit");
+  await page.getByTestId("copilot-chat-textarea").fill("notes_connect");
+  await page.getByTestId("copilot-chat-textarea").press("Enter");
+  const link = page.getByRole("link", { name: "Open the page" });
+  await link.waitFor();
+  await shot(page, "connection-copilotkit");
+  await connectBy(await link.getAttribute("href"), "kit");
+  await page.getByRole("button", { name: "I am done there" }).click();
+  await page.getByText("Result: The account at notes is connected.").waitFor();
+  ignoreProblems();
+  assert.equal(await connections(used.server, undefined, "DELETE", "/notes"), 204);
+
+  // Questions are answered in a terminal only.
+  const chat = spawn("script", ["-qfec", `${binary()} chat ${used.server.url}`, "/dev/null"], { stdio: ["pipe", "pipe", "pipe"] });
+  let text = "";
+  for (const stream of [chat.stdout, chat.stderr]) stream.setEncoding("utf8").on("data", (chunk) => (text += chunk));
+  const exited = once(chat, "exit");
+  const shown = async (what) => {
+    for (const deadline = Date.now() + 10_000; !what.test(text); await new Promise((done) => setTimeout(done, 50))) {
+      assert.ok(Date.now() < deadline, text);
+    }
+    return what.exec(text)[0];
+  };
+  chat.stdin.write("notes_connect\r");
+  const url = await shown(/http:\S+link=[\w-]+/);
+  await shown(/Press Enter when you are done there/);
+  await connectBy(url, "tty");
+  chat.stdin.write("\r");
+  await shown(/Result: The account at notes is connected/);
+  chat.stdin.write("/quit\r");
+  await exited;
+  ignoreProblems();
 });
 
 test("a link is for one principal, one browser and one login", async () => {
