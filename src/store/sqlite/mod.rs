@@ -317,7 +317,7 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
-        self.writer.write(move |tx| Ok(tx.execute(SWEEP_SEALED, [now])?)).await?;
+        self.writer.write(move |tx| tx.execute(SWEEP_SEALED, [now])).await?;
         self.remove_surplus(retention, now).await
     }
 

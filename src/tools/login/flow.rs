@@ -71,15 +71,16 @@ struct Sent {
 }
 
 impl LoginService {
-    /// Returns a new link for an owner.
+    /// Returns a new link for an owner; `None` on a server that browsers cannot reach, or that stores nothing.
     pub(super) fn link(&self, owner: &str, server: &str) -> Option<String> {
         let (owner, server) = (owner.to_owned(), server.to_owned());
         let link = Link { owner, server, id: Uuid::new_v4().simple().to_string(), until: now() + LOGIN_TIME };
-        Some(format!("{}/connections/start?link={}", self.base(), self.sealer.seal_text(LINK, &link)?))
+        let base = self.base().filter(|base| !base.is_empty())?;
+        Some(format!("{base}/connections/start?link={}", self.sealer.seal_text(LINK, &link)?))
     }
 
     fn redirect_uri(&self) -> String {
-        format!("{}/connections/callback", self.base())
+        format!("{}/connections/callback", self.base().unwrap_or_default())
     }
 
     /// Reads a link that is valid.
@@ -156,7 +157,7 @@ impl LoginService {
 #[async_trait]
 impl Logins for LoginService {
     fn base_url(&self) -> &str {
-        self.base()
+        self.base().unwrap_or_default()
     }
 
     async fn open(&self, link: &str, browser: &str) -> Result<OpenedLink, LoginError> {

@@ -103,8 +103,8 @@ impl LoginService {
         let _ = self.place.set(place);
     }
 
-    pub(super) fn base(&self) -> &str {
-        self.place.get().map_or("", |place| &place.base_url)
+    pub(super) fn base(&self) -> Option<&str> {
+        self.place.get().map(|place| &*place.base_url)
     }
 
     pub(super) fn server(&self, name: &str) -> Result<&LoginServer, LoginError> {

@@ -167,7 +167,7 @@ impl McpConnection {
             McpTransport::Http { url, headers, oauth, person } => {
                 let http = upstream::direct_client(&upstream::ClientOptions::default())
                     .map_err(|error| failed(format!("the HTTP client cannot be created: {error}"), true))?;
-                let of_server = oauth.as_ref().map(|(oauth, secret)| {
+                let of_server = oauth.as_deref().map(|(oauth, secret)| {
                     Tokens::OfServer(Arc::new(AccessTokens::new(oauth.clone(), secret.clone(), url, http.clone())))
                 });
                 let tokens = person.clone().map(Tokens::OfPerson).or(of_server);

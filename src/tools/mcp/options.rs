@@ -109,7 +109,7 @@ pub(super) enum McpTransport {
     Http {
         url: String,
         headers: HeaderMap,
-        oauth: Option<(OAuthOptions, String)>,
+        oauth: Option<Box<(OAuthOptions, String)>>,
         /// The tokens of a person, or none for everybody, at a server that people log in at.
         person: Option<Arc<PersonTokens>>,
     },
@@ -228,7 +228,8 @@ impl McpServerOptions {
     pub(super) fn transport(&self) -> Result<McpTransport, InvalidOption> {
         self.check()?;
         if let Some(url) = &self.url {
-            let oauth = self.oauth.as_ref().map(|oauth| Ok((oauth.clone(), oauth.client_secret()?))).transpose()?;
+            let oauth =
+                self.oauth.as_ref().map(|oauth| Ok(Box::new((oauth.clone(), oauth.client_secret()?)))).transpose()?;
             return Ok(McpTransport::Http {
                 url: url.clone(),
                 headers: header_map(&self.headers)?,

@@ -10,17 +10,23 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{McpServer, McpServerOptions, listing, options::McpTransport, server::ForPersons};
+use super::{
+    McpServer, McpServerOptions, listing,
+    options::McpTransport,
+    server::{ForPersons, PersonConnections},
+};
 use crate::{
     agent::RunContext,
     auth::owner_of,
+    base::InvalidOption,
     protocol::MessageContent,
     tools::{
         FnTool, Repeat, Tool, ToolContext, ToolError, ToolSource as _, ToolSpec,
-        login::{PersonLogin, PersonTokens},
+        login::{LoginService, PersonLogin, PersonTokens},
     },
 };
 
@@ -30,7 +36,7 @@ const MAX_CONNECTIONS: usize = 200;
 const IDLE_TIME: Duration = Duration::from_secs(600);
 
 /// The connections of people to one server.
-pub(super) struct Persons {
+struct Persons {
     server: Arc<str>,
     options: McpServerOptions,
     login: PersonLogin,
@@ -45,24 +51,52 @@ struct PersonConnection {
 }
 
 impl Persons {
-    pub(super) fn new(server: Arc<str>, options: McpServerOptions, login: PersonLogin) -> Self {
+    fn new(server: Arc<str>, options: McpServerOptions, login: PersonLogin) -> Self {
         Self { server, options, login, connections: Mutex::default() }
     }
 
     /// Returns what the connection of an owner has, or that of everybody.
-    pub(super) fn for_owner(self: &Arc<Self>, owner: Option<Arc<str>>) -> ForPersons {
+    fn for_owner(self: &Arc<Self>, owner: Option<Arc<str>>) -> ForPersons {
         let tokens = Arc::new(PersonTokens::new(self.login.clone(), owner));
         ForPersons { login: self.login.clone(), tokens, connect: self.connect_tool() }
     }
 
-    pub(super) fn close(&self) {
-        // Dropped after the lock, because each drop is a connection's.
-        let closed = std::mem::take(&mut *self.connections.lock());
-        drop(closed);
+    /// Returns the tool by which a model asks for a login.
+    fn connect_tool(self: &Arc<Self>) -> Arc<dyn Tool> {
+        let server = &self.server;
+        let about = format!(
+            "Connects the user's account at {server}. Call it if the user wants something for which {server} is needed and \
+             no other tool of {server} is available. The user is asked to log in."
+        );
+        let parameters = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        let spec = ToolSpec::new(listing::tool_name(server, "connect"), about, parameters);
+        let persons = self.clone();
+        let tool = FnTool::of_spec(spec, move |_, cx| {
+            let persons = persons.clone();
+            async move { persons.connect(&cx).await }
+        });
+        Arc::new(tool.repeat(Repeat::Safe).counted_as(format!("mcp:{server}")))
     }
 
-    /// Returns the connection of the person of a run; `None` without a login.
-    pub(super) async fn connection(self: &Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>> {
+    async fn connect(self: Arc<Self>, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+        let server = &self.server;
+        let Some(connection) = self.clone().connection(cx.run()).await else { return Err(self.login.question(cx)) };
+        connection.ready().await;
+        if connection.is_connected() {
+            let tools = connection.tools();
+            let names: Vec<_> = tools.iter().map(|tool| &*tool.spec().name).collect();
+            Ok(format!("The account at {server} is connected. Tools: {}.", names.join(", ")).into())
+        } else if connection.supervisor.caller.wants_login() {
+            Err(self.login.question(cx))
+        } else {
+            Err(ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later.")))
+        }
+    }
+}
+
+#[async_trait]
+impl PersonConnections for Persons {
+    async fn connection(self: Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>> {
         let owner = owner_of(cx.principal());
         let login_id = self.login.id(&owner).await;
         let mut connections = self.connections.lock();
@@ -89,36 +123,25 @@ impl Persons {
         Some(server)
     }
 
-    /// Returns the tool by which a model asks for a login.
-    fn connect_tool(self: &Arc<Self>) -> Arc<dyn Tool> {
-        let server = &self.server;
-        let about = format!(
-            "Connects the user's account at {server}. Call it if the user wants something for which {server} is needed and \
-             no other tool of {server} is available. The user is asked to log in."
-        );
-        let parameters = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-        let spec = ToolSpec::new(listing::tool_name(server, "connect"), about, parameters);
-        let persons = self.clone();
-        let tool = FnTool::of_spec(spec, move |_, cx| {
-            let persons = persons.clone();
-            async move { persons.connect(&cx).await }
-        });
-        Arc::new(tool.repeat(Repeat::Safe).counted_as(format!("mcp:{server}")))
+    fn close(&self) {
+        // Dropped after the lock, because each drop is a connection's.
+        let closed = std::mem::take(&mut *self.connections.lock());
+        drop(closed);
     }
+}
 
-    async fn connect(self: Arc<Self>, cx: &ToolContext) -> Result<MessageContent, ToolError> {
-        let server = &self.server;
-        let Some(connection) = self.connection(cx.run()).await else { return Err(self.login.question(cx)) };
-        connection.ready().await;
-        if connection.is_connected() {
-            let tools = connection.tools();
-            let names: Vec<_> = tools.iter().map(|tool| &*tool.spec().name).collect();
-            Ok(format!("The account at {server} is connected. Tools: {}.", names.join(", ")).into())
-        } else if connection.supervisor.caller.wants_login() {
-            Err(self.login.question(cx))
-        } else {
-            Err(ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later.")))
-        }
+impl McpServer {
+    /// A server that people log in at.
+    pub(crate) fn with_logins(
+        name: Arc<str>,
+        options: McpServerOptions,
+        logins: Arc<LoginService>,
+    ) -> Result<Self, InvalidOption> {
+        let login = PersonLogin::new(logins, name.clone());
+        let persons = Arc::new(Persons::new(name.clone(), options.clone(), login));
+        let mut server = Self::build(name, options, Some(persons.for_owner(None)))?;
+        server.persons = Some(persons);
+        Ok(server)
     }
 }
 
@@ -151,11 +174,11 @@ mod tests {
             let principal = Some(Principal::new("key", name));
             RunContext::new("t", "r", "a").with_caller(principal, [])
         };
-        assert!(persons.connection(&of("0")).await.is_none());
+        assert!(persons.clone().connection(&of("0")).await.is_none());
         for number in 0..=MAX_CONNECTIONS {
             log_in_as(&login, &format!("key:{number}"), String::new(), 60_000).await;
-            let opened = persons.connection(&of(&number.to_string())).await.unwrap();
-            let again = persons.connection(&of(&number.to_string())).await.unwrap();
+            let opened = persons.clone().connection(&of(&number.to_string())).await.unwrap();
+            let again = persons.clone().connection(&of(&number.to_string())).await.unwrap();
             assert!(Arc::ptr_eq(&opened, &again));
             // A coarse clock.
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -163,14 +186,14 @@ mod tests {
         let owners = || persons.connections.lock().keys().cloned().collect::<Vec<_>>();
         assert!(owners().len() == MAX_CONNECTIONS && !owners().contains(&"key:0".into()));
         persons.connections.lock().values_mut().for_each(|it| it.used_at -= IDLE_TIME);
-        persons.connection(&of("7")).await.unwrap();
+        persons.clone().connection(&of("7")).await.unwrap();
         assert_eq!(owners(), ["key:7".into()]);
         // After another login there is another connection.
-        let before = persons.connection(&of("7")).await.unwrap();
+        let before = persons.clone().connection(&of("7")).await.unwrap();
         store.sealed_values().unwrap().delete_sealed("key:7", None, None).await.unwrap();
-        assert!(persons.connection(&of("7")).await.is_none());
+        assert!(persons.clone().connection(&of("7")).await.is_none());
         log_in_as(&login, "key:7", String::new(), 60_000).await;
-        assert!(!Arc::ptr_eq(&before, &persons.connection(&of("7")).await.unwrap()));
+        assert!(!Arc::ptr_eq(&before, &persons.clone().connection(&of("7")).await.unwrap()));
         persons.close();
         assert!(owners().is_empty());
     }

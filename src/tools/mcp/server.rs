@@ -23,7 +23,6 @@ use super::{
     call::McpCaller,
     features,
     options::{McpServerOptions, McpTransport},
-    persons::Persons,
     supervisor::{STOPPED, Supervisor, ToolList},
     tool::McpTool,
 };
@@ -31,7 +30,7 @@ use crate::{
     agent::{AppRequest, RunContext},
     tools::{
         Tool, ToolContext, ToolError, ToolSource,
-        login::{LoginService, PersonLogin, PersonTokens},
+        login::{PersonLogin, PersonTokens},
         options::InvalidOption,
         secrets::Secrets,
     },
@@ -44,9 +43,19 @@ pub struct McpServer {
     pub(super) supervisor: Arc<Supervisor>,
     task: Mutex<Option<SupervisorTask>>,
     /// At a server that people log in at: their connections. The connection of a person has none.
-    persons: Option<Arc<Persons>>,
+    pub(super) persons: Option<Arc<dyn PersonConnections>>,
     /// The tool that asks for a login.
     connect: Option<Arc<dyn Tool>>,
+}
+
+/// The connections of people to one server.
+#[async_trait]
+pub(super) trait PersonConnections: Send + Sync {
+    /// Returns the connection of the person of a run; `None` without a login.
+    async fn connection(self: Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>>;
+
+    /// Closes all, each of which knows the others.
+    fn close(&self);
 }
 
 /// What the connections to a server that people log in at have.
@@ -68,19 +77,6 @@ impl McpServer {
     /// An [`InvalidOption`] for the first wrong option.
     pub fn new(name: impl Into<Arc<str>>, options: McpServerOptions) -> Result<Self, InvalidOption> {
         Self::build(name.into(), options, None)
-    }
-
-    /// A server that people log in at.
-    pub(crate) fn with_logins(
-        name: Arc<str>,
-        options: McpServerOptions,
-        logins: Arc<LoginService>,
-    ) -> Result<Self, InvalidOption> {
-        let login = PersonLogin::new(logins, name.clone());
-        let persons = Arc::new(Persons::new(name.clone(), options.clone(), login));
-        let mut server = Self::build(name, options, Some(persons.for_owner(None)))?;
-        server.persons = Some(persons);
-        Ok(server)
     }
 
     pub(super) fn build(
@@ -120,10 +116,9 @@ impl McpServer {
 
     /// Returns the connection of the person of a run; `None` without a login.
     async fn of_run(&self, cx: &RunContext) -> Option<Arc<Self>> {
-        self.persons.as_ref()?.connection(cx).await
+        self.persons.clone()?.connection(cx).await
     }
 
-    /// Closes the connections of people, each of which knows the others.
     fn forget_people(&self) {
         self.persons.iter().for_each(|persons| persons.close());
     }

@@ -73,6 +73,13 @@ impl Supervisor {
         let (mut pause, mut opening) = (None, Opening::Discover);
         loop {
             let (reason, uptime) = match self.open(opening).await {
+                Err(reason) if self.caller.wants_login() => {
+                    tracing::info!(server = &*self.caller.server, "the MCP server wants a login");
+                    *self.caller.client.lock() = Err(reason);
+                    self.settle();
+                    // After a login there is another connection.
+                    return pending().await;
+                }
                 Err(reason) => (reason, Duration::ZERO),
                 Ok(opened) => {
                     // Next time an older server is not asked for what it does not know.
@@ -88,13 +95,6 @@ impl Supervisor {
             let next = next_pause(pause, uptime);
             pause = Some(next);
             let server = &*self.caller.server;
-            if self.caller.wants_login() {
-                tracing::info!(server, "the MCP server wants a login");
-                *self.caller.client.lock() = Err(reason);
-                self.settle();
-                // After a login there is another connection.
-                return pending().await;
-            }
             tracing::warn!(server, why = reason, again_in = ?next, "the MCP server is not available");
             *self.caller.client.lock() = Err(reason);
             self.settle();
