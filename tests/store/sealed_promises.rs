@@ -41,7 +41,7 @@ async fn a_value_is_written_only_in_the_place_of_the_expected_one(store: DynStor
     assert!(!put(values, ANN, &first, ExpectedValue::Version(first.version)).await);
     assert!(put(values, ANN, &first, ExpectedValue::Absent).await);
     assert!(!put(values, ANN, &second, ExpectedValue::Absent).await);
-    assert_eq!(values.sealed(ANN).await.unwrap(), [first.clone()]);
+    assert_eq!(values.sealed(ANN).await.unwrap(), std::slice::from_ref(&first));
     assert!(put(values, ANN, &second, ExpectedValue::Version(first.version)).await);
     assert!(!put(values, ANN, &third, ExpectedValue::Version(first.version)).await);
     assert!(put(values, ANN, &third, ExpectedValue::Any).await);
