@@ -38,14 +38,12 @@ use crate::{
 };
 
 pub(super) fn turns(
-    mut settings: Arc<Settings>,
+    settings: Arc<Settings>,
     mut input: RunAgentInput,
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     try_stream! {
-        if let Some(tools) = settings.tools.for_run(&cx).await {
-            Arc::make_mut(&mut settings).tools = tools;
-        }
+        let settings = with_tools_of_run(settings, &cx).await;
         let mut models = ModelChain::new(&settings, &input)?;
         settings.tools.ready().await;
         let catalog = ToolCatalog::new(&settings, &input, cx.surfaces());
@@ -77,10 +75,7 @@ pub(super) fn turns(
             let mut calls = RunningCalls::start(calls, &call_context);
             while let Some(outcome) = calls.next().await {
                 let is_result = matches!(outcome, CallOutcome::Result(..));
-                if let CallOutcome::Result(_, message) = &outcome {
-                    predictor.settle(message);
-                }
-                for event in turns.take_outcome(outcome) {
+                for event in turns.take_outcome(outcome, &mut predictor) {
                     yield event;
                 }
                 if is_result {
@@ -120,6 +115,14 @@ pub(super) fn turns(
             marks::answer(&cx, turns.steps, &turns.next, turns.has_calls());
         }
     }
+}
+
+/// Replaces the tools by those of the run, if they depend on its caller.
+async fn with_tools_of_run(mut settings: Arc<Settings>, cx: &RunContext) -> Arc<Settings> {
+    if let Some(tools) = settings.tools.for_run(cx).await {
+        Arc::make_mut(&mut settings).tools = tools;
+    }
+    settings
 }
 
 /// Takes the ids of the conversation's calls, so that no task of a subagent uses them.
@@ -193,7 +196,7 @@ impl<'r> RunTurns<'r> {
     }
 
     /// Returns the events for the client.
-    fn take_outcome(&mut self, outcome: CallOutcome) -> Vec<Event> {
+    fn take_outcome(&mut self, outcome: CallOutcome, predictor: &mut StatePredictor<'_>) -> Vec<Event> {
         match outcome {
             CallOutcome::Event(event) => vec![event],
             CallOutcome::Questions(questions) => {
@@ -201,6 +204,7 @@ impl<'r> RunTurns<'r> {
                 Vec::new()
             }
             CallOutcome::Result(events, message) => {
+                predictor.settle(&message);
                 self.messages.push(message);
                 events
             }

@@ -139,7 +139,8 @@ CREATE FUNCTION agui_note_deleted_object() RETURNS trigger LANGUAGE plpgsql AS $
     INSERT INTO agui_deleted_objects (object_key) VALUES (OLD.object_key) ON CONFLICT DO NOTHING;
     RETURN NULL;
 END $$;
-CREATE TRIGGER agui_files_deleted AFTER DELETE ON agui_files FOR EACH ROW WHEN (OLD.object_key IS NOT NULL)
+-- Keys are short. One that was damaged could be too long for the index.
+CREATE TRIGGER agui_files_deleted AFTER DELETE ON agui_files FOR EACH ROW WHEN (LENGTH(OLD.object_key) <= 1024)
     EXECUTE FUNCTION agui_note_deleted_object();
 
 -- The threads whose messages name a file.

@@ -317,7 +317,8 @@ impl Store for SqliteStore {
     }
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
-        self.writer.write(move |tx| tx.execute(SWEEP_SEALED, [now])).await?;
+        // Also on a full disk, where deletions use the reserve.
+        self.writer.run(JobKind::Purging, move |tx| tx.execute(SWEEP_SEALED, [now])).await?;
         self.remove_surplus(retention, now).await
     }
 

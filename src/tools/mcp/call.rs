@@ -5,7 +5,7 @@
 //! start, so **what the server did before its question it does again**. When the server asks the same question again, with the same text and form, it gets the person's reply. A
 //! question that differs is a new one, and so is one that is asked a second time within a call.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use reqwest::header::HeaderMap;
@@ -18,6 +18,7 @@ use super::{
     http_client::{is_unauthorized, is_unreachable},
     in_flight::{CallSignal, Elicitation, StartedCall},
     options::McpServerOptions,
+    wanted::Wanted,
 };
 use crate::{
     base::{InvalidOption, text::shortened, units::deadline},
@@ -29,16 +30,12 @@ use crate::{
         login::{PersonLogin, PersonTokens},
         secrets::Secrets,
     },
-    upstream::trust::server_url,
 };
 
 const MAX_REFUSAL_CHARS: usize = 1000;
 const MAX_PROGRESS_CHARS: usize = 300;
 /// The shortest time between two events about the progress of a call.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
-/// The largest form and the longest question that a person is shown, in bytes.
-const MAX_FORM_BYTES: usize = 16 * 1024;
-const MAX_QUESTION_BYTES: usize = 4 * 1024;
 /// The number of questions that one call can ask.
 const MAX_QUESTIONS: usize = 16;
 /// The length of the digest that tells questions apart, before base64.
@@ -162,36 +159,6 @@ impl McpCaller {
                 let seconds = limit.as_secs_f32();
                 ToolError::new(format!("The MCP server `{server}` did not answer within {seconds} s."))
             }
-        }
-    }
-}
-
-/// What a server asks a person for.
-#[derive(Debug)]
-pub(super) enum Wanted {
-    /// An object that fits a JSON Schema.
-    Form(Value),
-    /// A visit of a page, by its URL.
-    Visit(String),
-}
-
-impl Wanted {
-    /// Returns `None` for what is no page of the web.
-    pub(super) fn visit(url: &str) -> Option<Self> {
-        server_url(url).map(|url| Self::Visit(url.into()))
-    }
-
-    /// Returns whether a person can be shown it, with its question.
-    pub(super) fn is_short(&self, question: &str) -> bool {
-        question.len() <= MAX_QUESTION_BYTES && self.to_string().len() <= MAX_FORM_BYTES
-    }
-}
-
-impl fmt::Display for Wanted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Form(form) => form.fmt(f),
-            Self::Visit(url) => url.fmt(f),
         }
     }
 }

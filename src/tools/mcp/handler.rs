@@ -16,10 +16,10 @@ use serde_json::json;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
-    call::Wanted,
     flood::FloodGauge,
     in_flight::{CallsInFlight, Elicitation},
     tool_ui,
+    wanted::Wanted,
 };
 use crate::protocol::JsonObject;
 

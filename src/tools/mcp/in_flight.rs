@@ -25,7 +25,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::call::Wanted;
+use super::wanted::Wanted;
 use crate::{agent::Principal, base::units::deadline, protocol::ThreadId};
 
 /// Signals of a server that sends more than a call reads are left out.

@@ -39,5 +39,6 @@ mod supervisor;
 mod tokens;
 mod tool;
 mod tool_ui;
+mod wanted;
 
 pub use self::{annotations::McpApproval, options::McpServerOptions, server::McpServer};

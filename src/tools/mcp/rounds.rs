@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::call::{McpCaller, Wanted};
+use super::{call::McpCaller, wanted::Wanted};
 use crate::{
     base::text::shortened,
     tools::{ToolContext, ToolError, secrets::Secrets},

@@ -1,0 +1,41 @@
+//! What a server asks a person for.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::upstream::trust::server_url;
+
+const MAX_QUESTION_BYTES: usize = 4 * 1024;
+/// The largest form and the longest question that a person is shown, in bytes.
+const MAX_FORM_BYTES: usize = 16 * 1024;
+
+/// What a server asks a person for.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// An object that fits a JSON Schema.
+    Form(Value),
+    /// A visit of a page, by its URL.
+    Visit(String),
+}
+
+impl Wanted {
+    /// Returns `None` for what is no page of the web.
+    pub(super) fn visit(url: &str) -> Option<Self> {
+        server_url(url).map(|url| Self::Visit(url.into()))
+    }
+
+    /// Returns whether a person can be shown it, with its question.
+    pub(super) fn is_short(&self, question: &str) -> bool {
+        question.len() <= MAX_QUESTION_BYTES && self.to_string().len() <= MAX_FORM_BYTES
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form(form) => form.fmt(f),
+            Self::Visit(url) => url.fmt(f),
+        }
+    }
+}
