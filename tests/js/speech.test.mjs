@@ -16,7 +16,6 @@ const locked = useServer(() => ({
     ...withSpeech(service.url),
     AGUI_AUTH__MODE: "api_key",
     AGUI_AUTH__API_KEYS: '[{ name = "web", env = "WEB_KEY" }]',
-    AGUI_SERVER__MAX_BODY_BYTES: "100000",
     WEB_KEY: KEY,
   },
 }));
@@ -33,10 +32,10 @@ async function speak(bytes, { type = "audio/webm;codecs=opus", url = server.url,
 }
 
 /** As CopilotKit's client sends it with `useSingleEndpoint`. */
-async function speakInEnvelope(body) {
-  const response = await fetch(`${server.url}/copilotkit`, {
+async function speakInEnvelope(body, { url = server.url, headers } = {}) {
+  const response = await fetch(`${url}/copilotkit`, {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...headers },
     body: JSON.stringify({ method: "transcribe", body }),
   });
   return { status: response.status, ...(await response.json()) };
@@ -72,7 +71,7 @@ test("one principal has four recordings at once, and the next ones are refused",
 });
 
 test("without a key there is no text where a key is needed", async () => {
-  assert.equal((await speak(WEBM, { url: locked.url })).status, 401);
+  assert.equal((await speakInEnvelope({ audio: "" }, { url: locked.url })).status, 401);
 });
 
 test("refusals have the codes of CopilotKit's runtime", async () => {
@@ -86,9 +85,6 @@ test("refusals have the codes of CopilotKit's runtime", async () => {
   assert.deepEqual(await refused(speak(Buffer.alloc(0))), [400, "audio_too_short", false]);
   assert.deepEqual(await refused(speak(WEBM.subarray(0, 20))), [400, "audio_too_short", false]);
   assert.deepEqual(await refused(speak(WEBM, { type: "text/plain" })), [400, "invalid_audio_format", false]);
-  // It fits into the sockets' buffers: a client that is still sending may not read the refusal.
-  const long = speak(Buffer.alloc(120_000), { url: locked.url, headers: { authorization: `Bearer ${KEY}` } });
-  assert.deepEqual(await refused(long), [400, "audio_too_long", false]);
   assert.deepEqual(await refused(speakInEnvelope({ audio: "?!" })), [400, "invalid_request", false]);
   assert.deepEqual(await refused(speakInEnvelope({})), [400, "invalid_request", false]);
   assert.deepEqual(await after({ status: 401, body: "no" }), [502, "auth_failed", false]);

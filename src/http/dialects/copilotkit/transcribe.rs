@@ -185,9 +185,11 @@ pub(super) async fn transcribe_copilot_speech(
     request: Request,
 ) -> Result<Json<Transcription>, TranscriptionError> {
     let service = transcriber.service.ok_or(TranscriptionError::NotConfigured)?;
-    let _permit = transcriber.permits.try_take(&owner, 1).map_err(|_| TranscriptionError::RateLimited)?;
     let (head, body) = request.into_parts();
-    let speech = speech_of(&head, read_body::read(&app, &head, body).await?)?;
+    let body = read_body::read(&app, &head, body).await?;
+    // After the body: a client that is still sending may not read the refusal.
+    let _permit = transcriber.permits.try_take(&owner, 1).map_err(|_| TranscriptionError::RateLimited)?;
+    let speech = speech_of(&head, body)?;
     if speech.bytes.is_empty() {
         return Err(TranscriptionError::TooShort);
     }
@@ -213,4 +215,17 @@ fn may_be_sound(media_type: &str) -> bool {
     let media_type = essence(media_type);
     media_type.starts_with("audio/")
         || matches!(media_type.as_str(), "" | "application/octet-stream" | "video/webm" | "video/mp4")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_bodies_have_codes_of_copilotkit() {
+        let code = |error: ApiError| TranscriptionError::from(error).refusal().1;
+        assert_eq!(code(ApiError::BodyTooLarge(1)), "audio_too_long");
+        assert_eq!(code(ApiError::TooManyBodyBytes), "rate_limited");
+        assert_eq!(code(ApiError::BodyTimeout), "invalid_request");
+    }
 }
