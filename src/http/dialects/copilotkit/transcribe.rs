@@ -184,10 +184,10 @@ pub(super) async fn transcribe_copilot_speech(
     Speaker(owner): Speaker,
     request: Request,
 ) -> Result<Json<Transcription>, TranscriptionError> {
-    let service = transcriber.service.ok_or(TranscriptionError::NotConfigured)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
-    // After the body: a client that is still sending may not read the refusal.
+    // After the body: a client that is still sending may not read a refusal.
+    let service = transcriber.service.ok_or(TranscriptionError::NotConfigured)?;
     let _permit = transcriber.permits.try_take(&owner, 1).map_err(|_| TranscriptionError::RateLimited)?;
     let speech = speech_of(&head, body)?;
     if speech.bytes.is_empty() {
