@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::live::{LogChunk, LogEnd, NextChunk, RecentChunks};
+use super::live::{LogChunk, LogEnd, NextChunk, RecentChunks, next_chunk};
 use crate::{
     run::measured_store::MeasuredStore,
     store::{EventPage, RunStatus, StoreError, Topic},
@@ -161,18 +161,11 @@ impl FollowedLogs {
 impl FollowedLog {
     /// Waits until there is something after the event with number `after`.
     pub(crate) async fn next(&self, after: u64) -> NextChunk {
-        loop {
-            let changed = self.changed.notified();
-            if let Some(next) = self.next_now(after) {
-                return next;
-            }
-            changed.await;
-        }
-    }
-
-    fn next_now(&self, after: u64) -> Option<NextChunk> {
-        let state = self.state.lock();
-        state.recent.next(after, state.last, state.end)
+        next_chunk(&self.changed, || {
+            let state = self.state.lock();
+            state.recent.next(after, state.last, state.end)
+        })
+        .await
     }
 
     fn take_due(&self, interval: Duration) -> bool {

@@ -199,20 +199,13 @@ impl LiveLog {
         self.changed.notify_waiters();
     }
 
-    fn next_now(&self, after: u64) -> Option<NextChunk> {
-        let state = self.state.lock();
-        state.recent.next(after, state.written, state.end)
-    }
-
     /// Waits until there is something after the event with number `after`.
     pub(crate) async fn next(&self, after: u64) -> NextChunk {
-        loop {
-            let changed = self.changed.notified();
-            if let Some(next) = self.next_now(after) {
-                return next;
-            }
-            changed.await;
-        }
+        next_chunk(&self.changed, || {
+            let state = self.state.lock();
+            state.recent.next(after, state.written, state.end)
+        })
+        .await
     }
 }
 
@@ -269,6 +262,17 @@ impl RecentChunks {
             None if after < last => Some(NextChunk::Older),
             None => end.map(NextChunk::End),
         }
+    }
+}
+
+/// Waits until there is a next chunk. `changed` is notified after each change of a log.
+pub(super) async fn next_chunk(changed: &Notify, next: impl Fn() -> Option<NextChunk>) -> NextChunk {
+    loop {
+        let change = changed.notified();
+        if let Some(next) = next() {
+            return next;
+        }
+        change.await;
     }
 }
 

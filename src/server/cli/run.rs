@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{
     arguments::RunArguments,
     output::{print_line, print_warning},
-    server_client::{next_piece, require_success},
+    server_client::{next_piece, require_success, send},
     target::{RunTarget, UrlMeaning},
 };
 use crate::{
@@ -100,9 +100,7 @@ async fn ask(target: &RunTarget, arguments: &RunArguments, text: &str) -> Result
         "threadId": thread, "runId": new_id(), "messages": [message], "tools": [], "context": [], "state": null, "forwardedProps": {}
     });
     let request = target.client.post(target.url(Some(&arguments.agent))?).header(ACCEPT, JSON).json(&input);
-    let response = target.authorized(request).send().await;
-    let response = response.map_err(|error| format!("the server cannot be reached: {error:?}"))?;
-    let response = require_success(response).await?;
+    let response = require_success(send(target.authorized(request)).await?).await?;
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if essence(content_type) != JSON {
         return Err("the server answers with a stream only: use agui-server chat".into());

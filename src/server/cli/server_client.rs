@@ -94,7 +94,7 @@ pub(super) async fn require_success(response: Response) -> Result<Response, Box<
     Err(format!("the server answered {status}: {text}").into())
 }
 
-async fn send(request: RequestBuilder) -> Result<Response, Box<dyn Error>> {
+pub(super) async fn send(request: RequestBuilder) -> Result<Response, Box<dyn Error>> {
     Ok(request.send().await.map_err(|error| format!("the server cannot be reached: {error:?}"))?)
 }
 

@@ -167,7 +167,9 @@ impl PersonLogin {
         let server = &self.server;
         for number in 1..=MAX_QUESTIONS {
             let Some(url) = self.service.link(&owner_of(cx.principal()), server) else {
-                return ToolError::new(format!("nobody can log in at `{server}` now"));
+                return ToolError::new(format!(
+                    "nobody can log in at `{server}`: a login needs [server] public_url and a store"
+                ));
             };
             let message = format!("Connect your account at `{server}`: open the page, log in there, and come back.");
             let question = Question::visit(message, url).key(format!("login-{number}"));

@@ -73,6 +73,11 @@ impl McpCaller {
         self.login.as_ref().is_some_and(|(_, tokens)| tokens.is_refused())
     }
 
+    pub(super) fn unavailable(&self) -> ToolError {
+        let server = &self.server;
+        ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
+    }
+
     /// Sends a request, and returns its result as JSON and the secrets that must be removed from it.
     pub(super) async fn send_once(
         &self,
@@ -82,8 +87,7 @@ impl McpCaller {
         let server = &self.server;
         let client = self.client.lock().clone().map_err(|reason| match &self.login {
             Some((login, tokens)) if tokens.is_refused() => login.question(cx),
-            _ => ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
-                .caused_by(reason),
+            _ => self.unavailable().caused_by(reason),
         })?;
         let mut headers = self.headers_of_call(cx)?;
         let mut secrets = self.secrets.clone();

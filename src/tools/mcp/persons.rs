@@ -89,7 +89,7 @@ impl Persons {
         } else if connection.supervisor.caller.wants_login() {
             Err(self.login.question(cx))
         } else {
-            Err(ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later.")))
+            Err(connection.supervisor.caller.unavailable())
         }
     }
 }
