@@ -38,7 +38,7 @@ mod thread_content;
 mod words;
 mod write;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
@@ -276,6 +276,9 @@ impl IntoStore for Arc<dyn Store> {
     }
 }
 
+/// The time for which the signal of an append counts for later ones of that run. Who follows the run reads on for longer.
+pub const SIGNAL_COVERS: Duration = Duration::from_millis(100);
+
 /// The additional operations of a store that several processes share.
 #[async_trait]
 pub trait SharedStore: Send + Sync {
@@ -283,7 +286,8 @@ pub trait SharedStore: Send + Sync {
     async fn renew(&self, holder: &str, until: Millis) -> StoreResult<Vec<LostRun>>;
 
     /// Notes that this process follows the running runs of these threads in the store. For at least 40 seconds it then gets
-    /// [`Topic::Run`] for each append to their logs that a read after this call does not find.
+    /// [`Topic::Run`] for each append to their logs that a read after this call does not find. A signal also stands for the
+    /// appends of the next [`SIGNAL_COVERS`].
     async fn follow(&self, threads: &[i64]) -> StoreResult<()>;
 
     /// Ends a lease while its run stays running, so that the run is lost at once. Other processes get

@@ -68,7 +68,7 @@ pub(super) fn name_from_text(text: &str) -> Result<String, String> {
 
 /// Joins the events of a batch, one event a line. Fails if an event has more than one line.
 pub(super) fn lines(events: &[String]) -> StoreResult<String> {
-    if events.iter().any(|event| event.bytes().any(|byte| byte == b'\n' || byte == 0)) {
+    if events.iter().any(|event| memchr::memchr2(b'\n', 0, event.as_bytes()).is_some()) {
         return Err(StoreError::Failed("an event is not one line of JSON".into()));
     }
     Ok(events.join("\n"))

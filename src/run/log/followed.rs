@@ -25,7 +25,7 @@ use tokio::{
 use super::live::{LogChunk, LogEnd, NextChunk, RecentChunks, next_chunk};
 use crate::{
     run::measured_store::MeasuredStore,
-    store::{EventPage, RunStatus, StoreError, Topic},
+    store::{EventPage, RunStatus, SIGNAL_COVERS, StoreError, Topic},
 };
 
 /// The interval of polling while no signals arrive.
@@ -34,6 +34,9 @@ pub(super) const POLL: Duration = Duration::from_millis(100);
 const SLOW_POLL: Duration = Duration::from_secs(2);
 /// The time within which the signals of several runs lead to one statement.
 const READ_INTERVAL: Duration = Duration::from_millis(30);
+/// The time for which a log is read on after a signal, which does not come for each append. Without that, the database has 670
+/// commits a second in place of 550 for 100 runs on eight servers, and notifies each server of 200 of them in place of 80.
+const READ_ON: Duration = SIGNAL_COVERS.saturating_add(READ_INTERVAL.saturating_mul(2));
 /// What is noted in the store lasts longer.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(20);
 pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -67,6 +70,7 @@ struct FollowedState {
     /// The number of the last event that was read.
     last: u64,
     read_at: Option<Instant>,
+    read_on_until: Instant,
     end: Option<LogEnd>,
 }
 
@@ -92,7 +96,8 @@ impl FollowedLogs {
                 }
             });
         }
-        let state = FollowedState { recent: RecentChunks::default(), last: after, read_at: None, end: None };
+        let (recent, read_on_until) = (RecentChunks::default(), Instant::now());
+        let state = FollowedState { recent, last: after, read_at: None, read_on_until, end: None };
         let (state, changed) = (Mutex::new(state), Notify::new());
         let log = Arc::new(FollowedLog { thread, run, is_due, state, changed, _signals: signals });
         logs.insert(run, Arc::downgrade(&log));
@@ -103,11 +108,14 @@ impl FollowedLogs {
     /// Reads the logs that have new events, again and again.
     pub(crate) async fn read_regularly(&self) {
         let (mut next, mut renewed, mut failing_since) = (Instant::now(), Instant::now(), None);
+        let mut reads_on = false;
         loop {
             let is_live = self.store.shared().is_some_and(|shared| shared.signals().is_live());
             let interval = if is_live && failing_since.is_none() { SLOW_POLL } else { POLL };
             let is_idle = self.logs.lock().is_empty();
-            let _ = timeout(if is_idle { Duration::MAX } else { interval }, self.due.notified()).await;
+            if !reads_on {
+                let _ = timeout(if is_idle { Duration::MAX } else { interval }, self.due.notified()).await;
+            }
             sleep_until(next).await;
             next = Instant::now() + READ_INTERVAL;
             let logs = self.followed();
@@ -116,6 +124,7 @@ impl FollowedLogs {
                 renewed = Instant::now();
             }
             let due: Vec<_> = logs.iter().filter(|log| log.take_due(interval)).collect();
+            reads_on = due.iter().any(|log| log.reads_on());
             let Err(error) = self.read(if is_renewal { logs.iter().collect() } else { Vec::new() }, &due).await else {
                 failing_since = None;
                 continue;
@@ -169,9 +178,16 @@ impl FollowedLog {
     }
 
     fn take_due(&self, interval: Duration) -> bool {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        if self.is_due.swap(false, Ordering::Relaxed) {
+            state.read_on_until = Instant::now() + READ_ON;
+        }
         let is_silent = state.read_at.is_none_or(|at| at.elapsed() >= interval);
-        state.end.is_none() && (self.is_due.swap(false, Ordering::Relaxed) || is_silent)
+        state.end.is_none() && (is_silent || Instant::now() < state.read_on_until)
+    }
+
+    fn reads_on(&self) -> bool {
+        Instant::now() < self.state.lock().read_on_until
     }
 
     fn end(&self, end: LogEnd) {

@@ -257,7 +257,9 @@ impl RecentChunks {
 
     /// Returns what follows the event with number `after` in a log whose newest event is `last`; `None` if nothing does yet.
     pub(crate) fn next(&self, after: u64, last: u64, end: Option<LogEnd>) -> Option<NextChunk> {
-        match self.chunks.iter().find(|chunk| chunk.has_next(after)) {
+        // Most followers are at the end.
+        let next = self.chunks.iter().rev().find(|chunk| chunk.first <= after + 1);
+        match next.filter(|chunk| chunk.last() > after) {
             Some(chunk) => Some(NextChunk::Available(chunk.clone(), last.saturating_sub(chunk.last()))),
             None if after < last => Some(NextChunk::Older),
             None => end.map(NextChunk::End),
@@ -298,10 +300,6 @@ impl LogChunk {
     pub(crate) fn events(&self) -> impl Iterator<Item = (u64, &str)> {
         let lines = (self.first..).zip(self.events.iter().map(String::as_str)).skip(self.skip);
         lines.filter(|(_, line)| !is_mark(line))
-    }
-
-    pub(crate) fn has_next(&self, after: u64) -> bool {
-        self.first <= after + 1 && self.last() > after
     }
 
     pub(crate) fn bytes(&self) -> usize {

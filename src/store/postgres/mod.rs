@@ -152,9 +152,8 @@ impl Store for PostgresStore {
 
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
         let (appended, followed) = events::append(&self.pool, batches).await?;
-        if !followed.is_empty() {
-            self.notify(followed.into_iter().map(Topic::Run).collect());
-        }
+        followed.iter().for_each(|run| self.signals.raise(Topic::Run(*run)));
+        self.notifier.notify_appended(&followed);
         Ok(appended)
     }
 

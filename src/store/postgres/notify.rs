@@ -4,7 +4,11 @@
 //! throughput, because Postgres commits such transactions one at a time. A failed notification is not repeated, because
 //! receivers also poll, and not written to the disk, which would cost as much as a change. Those of announcements do not, so the next notification that succeeds says that some were lost.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use tokio::{
@@ -13,7 +17,7 @@ use tokio::{
 };
 
 use super::pool::PostgresPool;
-use crate::store::{StoreResult, Topic};
+use crate::store::{SIGNAL_COVERS, StoreResult, Topic};
 
 pub(super) const CHANNEL: &str = "agui_changes";
 
@@ -35,7 +39,15 @@ pub(super) struct Notifier {
     /// The first word of each payload, which identifies this process.
     sender: String,
     waiting: Mutex<Waiting>,
+    appended: Mutex<Appended>,
     wake: Notify,
+}
+
+/// The runs of which an append was notified, and since when. Cleared after [`SIGNAL_COVERS`].
+#[derive(Debug)]
+struct Appended {
+    runs: HashSet<i64>,
+    since: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -49,7 +61,8 @@ struct Waiting {
 impl Notifier {
     pub(super) fn new() -> Self {
         let sender = uuid::Uuid::new_v4().simple().to_string();
-        Self { sender, waiting: Mutex::default(), wake: Notify::new() }
+        let appended = Mutex::new(Appended { runs: HashSet::new(), since: Instant::now() });
+        Self { sender, waiting: Mutex::default(), appended, wake: Notify::new() }
     }
 
     fn add(&self, add: impl FnOnce(&mut Waiting)) {
@@ -59,6 +72,21 @@ impl Notifier {
 
     pub(super) fn notify(&self, topics: impl IntoIterator<Item = Topic>) {
         self.add(|waiting| waiting.changed.extend(topics));
+    }
+
+    /// Notifies of appends to the logs of these runs, unless an earlier signal covers them.
+    pub(super) fn notify_appended(&self, runs: &[i64]) {
+        let mut appended = self.appended.lock();
+        if appended.since.elapsed() > SIGNAL_COVERS {
+            appended.runs.clear();
+            appended.since = Instant::now();
+        }
+        let uncovered: Vec<_> =
+            runs.iter().filter(|run| appended.runs.insert(**run)).map(|run| Topic::Run(*run)).collect();
+        drop(appended);
+        if !uncovered.is_empty() {
+            self.notify(uncovered);
+        }
     }
 
     /// Sends a text. One that is too long, or that comes while too many wait, is lost.
@@ -161,6 +189,21 @@ mod tests {
         assert!(!notifier.take_payloads().contains(&lost));
         notifier.announce("x".repeat(MAX_PAYLOAD_BYTES));
         assert_eq!(notifier.take_payloads().pop(), Some(lost), "too long");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_signal_stands_for_the_appends_of_a_tenth_of_a_second() {
+        let notifier = Notifier::new();
+        let sent = |runs: &[i64]| {
+            notifier.notify_appended(runs);
+            std::mem::take(&mut notifier.waiting.lock().changed).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(sent(&[1]), [Topic::Run(1)]);
+        assert_eq!(sent(&[1, 2]), [Topic::Run(2)]);
+        tokio::time::advance(SIGNAL_COVERS).await;
+        assert_eq!(sent(&[1]), []);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(sent(&[1]), [Topic::Run(1)]);
     }
 
     #[test]

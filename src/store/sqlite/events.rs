@@ -3,7 +3,7 @@
 //!
 //! A log is therefore read from its end: back to what is wanted in steps of [`EVENTS_PER_SKIP`] events, then row by row.
 
-use rusqlite::{Connection, Row, named_params};
+use rusqlite::{CachedStatement, Connection, Row};
 
 use super::{
     reader::{all, one},
@@ -13,14 +13,16 @@ use crate::store::{EventPage, Lease, RunStatus, StoreResult, columns::BatchColum
 
 const EVENTS_PER_SKIP: i64 = 512;
 
-const HAS_LEASE: &str = "SELECT 1 FROM agui_threads WHERE number = ? AND run = ? AND holder = ?";
+/// No row if the lease is not held, a row of NULL if the log is empty.
+const HELD_END: &str = "
+    SELECT e.row, e.last, e.skip, e.oldest FROM agui_threads AS t LEFT JOIN agui_log_ends AS e ON e.run = t.run
+    WHERE t.number = ? AND t.run = ? AND t.holder = ?";
 const END: &str = "SELECT row, last, skip, oldest FROM agui_log_ends WHERE run = ?";
 const INSERT: &str = "
-    INSERT INTO agui_events (run, first, last, previous, skip, body, times)
-    VALUES (:run, :first, :last, :previous, :skip, :body, :times)";
+    INSERT INTO agui_events (run, first, last, previous, skip, body, times) VALUES (?, ?, ?, ?, ?, ?, ?)";
 const SET_END: &str = "
-    INSERT INTO agui_log_ends (run, row, last, skip, oldest) VALUES (:run, :row, :last, :skip, :row)
-    ON CONFLICT (run) DO UPDATE SET row = :row, last = :last, skip = :skip";
+    INSERT INTO agui_log_ends (run, row, last, skip, oldest) VALUES (?1, ?2, ?3, ?4, ?2)
+    ON CONFLICT (run) DO UPDATE SET row = ?2, last = ?3, skip = ?4";
 const RUN: &str = "
     SELECT r.status, r.events, e.row, e.last AS logged FROM agui_runs AS r
     LEFT JOIN agui_log_ends AS e ON e.run = r.number AND (r.has_log = 1 OR r.ended_at IS NULL) WHERE r.number = ?";
@@ -41,10 +43,12 @@ struct LogEnd {
 
 impl LogEnd {
     fn find(conn: &Connection, run: i64) -> StoreResult<Option<Self>> {
-        one(conn, END, [run], |row| {
-            let of = |column| readable(row, column);
-            Ok(Self { row: of("row")?, last: of("last")?, skip: of("skip")?, oldest: of("oldest")? })
-        })
+        one(conn, END, [run], Self::read)
+    }
+
+    fn read(row: &Row<'_>) -> StoreResult<Self> {
+        let of = |column| readable(row, column);
+        Ok(Self { row: of("row")?, last: of("last")?, skip: of("skip")?, oldest: of("oldest")? })
     }
 }
 
@@ -55,35 +59,45 @@ fn readable(row: &Row<'_>, column: &str) -> StoreResult<i64> {
 
 /// Appends batches whose leases are held. Returns which are.
 pub(super) fn append(tx: &Tx<'_>, batches: &[BatchColumns]) -> StoreResult<Vec<bool>> {
+    let mut select = tx.conn.prepare_cached(HELD_END)?;
+    let mut append = Append::prepare(tx.conn)?;
     let append = |batch: &BatchColumns| {
         let Lease { thread, run, holder } = &batch.lease;
-        let has_lease = tx.conn.prepare_cached(HAS_LEASE)?.exists((thread, run, holder))?;
-        if has_lease && batch.last >= batch.first {
-            insert(tx, batch)?;
-        }
-        Ok(has_lease)
+        let end = select.query((thread, run, holder))?.next()?.map(LogEnd::read).transpose()?;
+        let Some(end) = end else { return Ok(false) };
+        append.run(tx.conn, batch, &end).map(|()| true)
     };
     batches.iter().map(append).collect()
 }
 
 /// Appends a batch to the log of a run, unless the log has it. The caller has checked the lease.
 pub(super) fn insert(tx: &Tx<'_>, batch: &BatchColumns) -> StoreResult<()> {
-    let run = batch.lease.run;
-    let end = LogEnd::find(tx.conn, run)?.unwrap_or_default();
-    if end.last >= batch.last {
-        return Ok(());
+    let end = LogEnd::find(tx.conn, batch.lease.run)?.unwrap_or_default();
+    Append::prepare(tx.conn)?.run(tx.conn, batch, &end)
+}
+
+/// The statements of an append, found once for all batches of a write.
+struct Append<'c> {
+    insert: CachedStatement<'c>,
+    set_end: CachedStatement<'c>,
+}
+
+impl<'c> Append<'c> {
+    fn prepare(conn: &'c Connection) -> StoreResult<Self> {
+        Ok(Self { insert: conn.prepare_cached(INSERT)?, set_end: conn.prepare_cached(SET_END)? })
     }
-    let begins_step = end.last / EVENTS_PER_SKIP != batch.last / EVENTS_PER_SKIP;
-    let skip = if begins_step { end.row } else { end.skip };
-    tx.execute(
-        INSERT,
-        named_params! {
-            ":run": run, ":first": batch.first, ":last": batch.last, ":previous": end.row, ":skip": skip,
-            ":body": batch.body, ":times": batch.times,
-        },
-    )?;
-    let row = tx.conn.last_insert_rowid();
-    tx.execute(SET_END, named_params! { ":run": run, ":row": row, ":last": batch.last, ":skip": skip }).map(drop)
+
+    fn run(&mut self, conn: &Connection, batch: &BatchColumns, end: &LogEnd) -> StoreResult<()> {
+        let BatchColumns { lease, first, last, body, times } = batch;
+        if last < first || end.last >= *last {
+            return Ok(());
+        }
+        let begins_step = end.last / EVENTS_PER_SKIP != last / EVENTS_PER_SKIP;
+        let skip = if begins_step { end.row } else { end.skip };
+        self.insert.execute((lease.run, first, last, end.row, skip, body, times))?;
+        self.set_end.execute((lease.run, conn.last_insert_rowid(), last, skip))?;
+        Ok(())
+    }
 }
 
 /// Where a row of a log stands.

@@ -41,6 +41,11 @@ impl DatabaseFiles {
         Ok(Self { path, lock_file, database })
     }
 
+    /// Waits until what was written to the database is on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.database.as_ref().map_or(Ok(()), File::sync_data)
+    }
+
     /// Returns the files that have the names of the database now.
     pub(super) fn ids(&self) -> io::Result<FileIds> {
         let mut ids = [None; SUFFIXES.len()];

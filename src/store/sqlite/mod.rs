@@ -14,6 +14,7 @@ mod events;
 mod file_rows;
 mod files;
 mod finish;
+mod log_copier;
 mod open;
 mod reader;
 mod remove;

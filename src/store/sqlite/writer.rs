@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use super::{
     error::disk_full,
     files::DatabaseFiles,
+    log_copier::LogCopier,
     reserve::{DiskReserve, disk_space},
 };
 use crate::store::{StoreError, StoreResult};
@@ -27,6 +28,8 @@ use crate::store::{StoreError, StoreResult};
 const MAX_GROUP: usize = 128;
 /// The time that one step of a purge occupies the writer.
 const PURGE_STEP: Duration = Duration::from_millis(4);
+/// The interval in which upkeep asks whether the log is copied.
+const COPY_POLL: Duration = Duration::from_millis(1);
 
 /// Sends operations to the writing thread. Dropping it waits until all of them are done.
 #[derive(Debug)]
@@ -39,8 +42,7 @@ pub(super) struct Tx<'c> {
     pub(super) conn: &'c Connection,
     pub(super) numbers: &'c mut Numbers,
     pub(super) reserve: &'c DiskReserve,
-    /// Whether the log is copied into the file when it is long.
-    copies_log: bool,
+    log: LogCopier,
 }
 
 impl Tx<'_> {
@@ -72,14 +74,15 @@ impl Numbers {
 impl SqliteWriter {
     /// Starts the thread.
     pub(super) fn start(
-        conn: Connection,
+        mut conn: Connection,
         numbers: Numbers,
         reserve: DiskReserve,
         files: Arc<DatabaseFiles>,
     ) -> io::Result<Self> {
         let (jobs, waiting) = channel();
+        let log = LogCopier::new(&mut conn, files.clone())?;
         let thread = thread::Builder::new().name("agui-sqlite".to_owned()).spawn(move || {
-            run_jobs(&conn, numbers, &reserve, &waiting);
+            run_jobs(&conn, numbers, &reserve, log, &waiting);
             drop(conn);
             drop(files);
         })?;
@@ -174,11 +177,24 @@ impl WriteJob {
     }
 }
 
-fn run_jobs(conn: &Connection, mut numbers: Numbers, reserve: &DiskReserve, waiting: &Receiver<WriteJob>) {
-    let mut tx = Tx { conn, numbers: &mut numbers, reserve, copies_log: false };
+fn run_jobs(
+    conn: &Connection,
+    mut numbers: Numbers,
+    reserve: &DiskReserve,
+    log: LogCopier,
+    waiting: &Receiver<WriteJob>,
+) {
+    let mut tx = Tx { conn, numbers: &mut numbers, reserve, log };
     let mut upkeep = VecDeque::new();
     loop {
-        let first = if upkeep.is_empty() { waiting.recv().ok() } else { None };
+        let first = if upkeep.is_empty() {
+            waiting.recv().ok()
+        } else if tx.log.is_copying() {
+            // A step would add to what the writer copies itself.
+            waiting.recv_timeout(COPY_POLL).ok()
+        } else {
+            None
+        };
         if first.is_none() && upkeep.is_empty() {
             return;
         }
@@ -190,16 +206,20 @@ fn run_jobs(conn: &Connection, mut numbers: Numbers, reserve: &DiskReserve, wait
         if !operations.is_empty() {
             run_group(&mut tx, operations);
         }
-        if let Some(step) = upkeep.pop_front() {
+        // While the disk is full, the log is not copied: to copy a part of it could take all space, and give back none.
+        if reserve.has_space() {
+            tx.log.copy_when_long(conn, reserve.log_pages());
+        }
+        if !tx.log.is_copying()
+            && let Some(step) = upkeep.pop_front()
+        {
             run_group(&mut tx, vec![step]);
         }
     }
 }
 
 fn run_group(tx: &mut Tx<'_>, mut group: Vec<WriteJob>) {
-    let has_space = tx.reserve.has_space();
-    copy_log_when_long(tx, has_space);
-    if !has_space {
+    if !tx.reserve.has_space() {
         let refused = group.extract_if(.., |job| !job.kind.may_use_reserve());
         refused.for_each(|job| job.complete(Err(disk_full())));
         if group.is_empty() {
@@ -232,25 +252,14 @@ fn run_alone(tx: &mut Tx<'_>, mut job: WriteJob) {
     job.complete(result);
 }
 
-/// While the disk is full, the log is not copied: to copy a part of it could take all space, and give back none.
-fn copy_log_when_long(tx: &mut Tx<'_>, is_on: bool) {
-    if tx.copies_log != is_on {
-        let pages = if is_on { tx.reserve.log_pages() } else { 0 };
-        let set = tx.conn.execute_batch(&format!("PRAGMA wal_autocheckpoint = {pages}"));
-        tx.copies_log = set.map_or(tx.copies_log, |()| is_on);
-    }
-}
-
 /// Copies the log into the file, so that it is written from its beginning again, if the disk has room for what the file grows
 /// by.
 fn copy_log(tx: &mut Tx<'_>) {
     const SIZE: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
-    copy_log_when_long(tx, false);
     let size = tx.conn.query_row(SIZE, [], |row| row.get::<_, i64>(0)).unwrap_or_default().cast_unsigned();
     let grows = fs::metadata(&tx.reserve.database).map_or(0, |file| size.saturating_sub(file.len()));
-    let has_room = disk_space(&tx.reserve.database).is_some_and(|space| space.available >= grows);
-    if has_room && let Err(error) = tx.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-        tracing::debug!(%error, "the write-ahead log cannot be copied");
+    if disk_space(&tx.reserve.database).is_some_and(|space| space.available >= grows) {
+        tx.log.copy_rest(tx.conn);
     }
 }
 

@@ -1,0 +1,88 @@
+//! Copies the write-ahead log into the file when it is long. A thread of its own copies the first and largest part, for which the disk
+//! takes a tenth of a second: operations go on meanwhile, and upkeep waits. The writer copies what they have added, so that the log is
+//! written from its beginning again.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::{Builder, JoinHandle},
+};
+
+use rusqlite::{Connection, hooks::Wal};
+
+use super::{connection::connect, files::DatabaseFiles};
+
+pub(super) struct LogCopier {
+    /// The pages of the log after the last commit.
+    pages: Arc<AtomicU64>,
+    files: Arc<DatabaseFiles>,
+    copying: Option<JoinHandle<()>>,
+}
+
+impl LogCopier {
+    /// `conn` is that of the writer.
+    pub(super) fn new(conn: &mut Connection, files: Arc<DatabaseFiles>) -> io::Result<Self> {
+        let pages = Arc::new(AtomicU64::new(0));
+        let counted = pages.clone();
+        let count = move |_: &mut Wal, pages| {
+            counted.store(u64::try_from(pages).unwrap_or_default(), Ordering::Relaxed);
+            Ok(())
+        };
+        conn.wal_hook(Some(count)).map_err(io::Error::other)?;
+        Ok(Self { pages, files, copying: None })
+    }
+
+    pub(super) fn is_copying(&self) -> bool {
+        self.copying.is_some()
+    }
+
+    /// Begins to copy a log of `max_pages`, and ends that when the thread has copied its part, or when the log is twice as long.
+    pub(super) fn copy_when_long(&mut self, conn: &Connection, max_pages: u64) {
+        let pages = self.pages.load(Ordering::Relaxed);
+        if pages >= 2 * max_pages || self.copying.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.copy_rest(conn);
+        } else if pages >= max_pages && self.copying.is_none() {
+            let files = self.files.clone();
+            let copy_most = move || {
+                let copied = connect(&files.path).map_err(io::Error::other).and_then(|conn| {
+                    copy(&conn);
+                    // SQLite leaves that to the copy after which the log begins again.
+                    files.sync()
+                });
+                if let Err(error) = copied {
+                    tracing::debug!(%error, "the write-ahead log cannot be copied before the writer does that");
+                }
+            };
+            self.copying = Builder::new().name("agui-sqlite-log".to_owned()).spawn(copy_most).ok();
+        }
+    }
+
+    /// Copies what is not copied, after the thread.
+    pub(super) fn copy_rest(&mut self, conn: &Connection) {
+        self.wait();
+        copy(conn);
+    }
+
+    fn wait(&mut self) {
+        if let Some(copying) = self.copying.take() {
+            // A panic of the thread is in the log, and the writer copies its part.
+            let _ = copying.join();
+        }
+    }
+}
+
+impl Drop for LogCopier {
+    fn drop(&mut self) {
+        self.wait();
+    }
+}
+
+/// Readers of old pages keep a part in the log.
+fn copy(conn: &Connection) {
+    if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+        tracing::debug!(%error, "the write-ahead log cannot be copied");
+    }
+}
