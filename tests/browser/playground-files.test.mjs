@@ -56,6 +56,16 @@ const hand = (page, selector, type, files) =>
     document.querySelector(selector).dispatchEvent(event);
   }, [selector, type, files.map(({ buffer, ...file }) => ({ ...file, base64: buffer.toString("base64") }))]);
 
+test("the button offers the kinds of files that the model reads", async () => {
+  const page = await open(DESK);
+  const picker = page.locator(".composer input[type=file]");
+  await button(page, "Send").waitFor();
+  assert.equal(await picker.getAttribute("accept"), null, "the demo agent does not say what it reads");
+  await page.getByRole("combobox", { name: "Agent" }).selectOption("model");
+  await page.waitForFunction(() => document.querySelector(".composer input[type=file]").accept);
+  assert.equal(await picker.getAttribute("accept"), "image/*,audio/*,application/pdf,text/*,application/json");
+});
+
 for (const [name, screen] of [["phone", PHONE], ["desk", DESK]]) {
   test(`files from the button, a drop and a paste are uploaded at once, and sent as their parts: ${name}`, async () => {
     const page = await open(screen);

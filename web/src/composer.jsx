@@ -2,6 +2,7 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
+import { acceptedTypes } from "./content.js";
 import { UploadList } from "./files.jsx";
 import { Microphone } from "./microphone.jsx";
 import { Button, isSend } from "./parts.jsx";
@@ -44,7 +45,7 @@ export function Composer({ session }) {
       <textarea ref={field} rows="1" aria-label={t("message")} placeholder={t(isAsked ? "asksYou" : "message")} title={t("sendHint")} value={text}
         onInput={(event) => write(event.currentTarget.value)} onKeyDown={onKeyDown}
         onPaste={(event) => event.clipboardData.files.length > 0 && (event.preventDefault(), uploads.add(event.clipboardData.files))} />
-      <input ref={picker} type="file" multiple hidden aria-label={t("attach")}
+      <input ref={picker} type="file" multiple hidden aria-label={t("attach")} accept={acceptedTypes(session.capabilities)}
         onChange={(event) => (uploads.add(event.currentTarget.files), (event.currentTarget.value = ""))} />
       <Button kind="icon" label={t("attach")} onClick={() => picker.current.click()}>+</Button>
       {session.transcribePath && (

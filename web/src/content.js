@@ -10,6 +10,15 @@ function kindOf(mimeType) {
   return MEDIA.includes(kind) ? kind : "document";
 }
 
+/** What a file picker accepts for each kind of media that an agent declares to read. Texts count as other files. */
+const ACCEPTED = { image: "image/*", audio: "audio/*", video: "video/*", pdf: "application/pdf", file: "text/*,application/json" };
+
+/** Returns what a file picker accepts; nothing if the agent does not say what it reads. */
+export function acceptedTypes(capabilities) {
+  const input = capabilities?.multimodal?.input ?? {};
+  return Object.entries(ACCEPTED).filter(([kind]) => input[kind]).map(([, types]) => types).join(",") || undefined;
+}
+
 export const contentParts = (content) =>
   Array.isArray(content) ? content : typeof content === "string" ? [{ type: "text", text: content }] : [];
 

@@ -86,3 +86,31 @@ fn copy(conn: &Connection) {
         tracing::debug!(%error, "the write-ahead log cannot be copied");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_log_is_copied_beside_operations_and_begins_again() {
+        const MAX_PAGES: u64 = 50;
+        let folder = tempfile::tempdir().unwrap();
+        let files = Arc::new(DatabaseFiles::lock(&folder.path().join("a.db")).unwrap());
+        let mut conn = connect(&files.path).unwrap();
+        conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (body)").unwrap();
+        let mut log = LogCopier::new(&mut conn, files).unwrap();
+        let (mut pages, mut was_copying) = (Vec::new(), false);
+        while pages.len() < 1000 && pages.last() >= pages.iter().rev().nth(1) {
+            conn.execute("INSERT INTO t VALUES (randomblob(9000))", []).unwrap();
+            pages.push(log.pages.load(Ordering::Relaxed));
+            log.copy_when_long(&conn, MAX_PAGES);
+            was_copying |= log.is_copying();
+        }
+        let longest = pages.iter().max().unwrap();
+        assert!((MAX_PAGES..3 * MAX_PAGES).contains(longest), "{pages:?}");
+        assert!(was_copying, "the writer has copied all of it");
+        assert!(pages.last().unwrap() < longest, "the log did not begin again: {pages:?}");
+        drop(log);
+        assert_eq!(conn.query_row("SELECT COUNT(*) FROM t", [], |row| row.get::<_, usize>(0)).unwrap(), pages.len());
+    }
+}
