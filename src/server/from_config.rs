@@ -6,7 +6,7 @@ use super::{
     Server, ServerError,
     configured::{
         Configured,
-        options::{build_auth, http_options, thread_options},
+        options::{agent_paths, build_auth, http_options, thread_options},
         store::open_store,
         transcription::build_transcription,
     },
@@ -91,6 +91,7 @@ impl Server {
             threads: thread_options(config),
             auth: build_auth(config, origin)?,
             http: http_options(config),
+            paths: agent_paths(config),
             copilotkit: config.copilotkit.clone(),
             transcription: build_transcription(config, origin)?,
             named_events: config.named_events.clone(),

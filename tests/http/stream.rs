@@ -82,7 +82,8 @@ async fn a_burst_that_an_agent_gets_one_token_at_a_time_leaves_in_few_chunks() {
 #[tokio::test]
 async fn an_agent_can_have_a_path_of_its_own_in_addition() {
     let second = |_: RunAgentInput, cx: RunContext| known(TextMessage::whole(format!("I am {}.", cx.agent())));
-    let agents = Server::new().agent("echo", Echo).agent_at("/api/shop/chat", "clerk", second);
+    let config = "default_agent = \"echo\"\n[agents.echo]\nkind = \"echo\"\npath = \"/api/echo\"";
+    let agents = Server::from_toml_str(config).unwrap().agent_at("/api/shop/chat", "clerk", second);
     let server = Running::start(agents.api_keys([ApiKey::from_secret("web", "key")])).await;
     let text = async |path: &str| {
         let response = server.post(path).bearer_auth("key").json(&input("hi")).send().await.unwrap();
@@ -92,6 +93,7 @@ async fn an_agent_can_have_a_path_of_its_own_in_addition() {
     };
     assert_eq!(text("/api/shop/chat").await, "I am clerk.");
     assert_eq!(text("/agents/clerk/send-message").await, "I am clerk.");
+    assert_eq!(text("/api/echo").await, text("/send-message").await);
     assert_ne!(text("/send-message").await, "I am clerk.", "the first agent stays the default");
 
     // Authentication and CORS apply to this path, too.

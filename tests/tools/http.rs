@@ -190,17 +190,22 @@ async fn hostile_arguments_do_not_leave_their_places() {
 #[tokio::test]
 async fn responses_are_converted_by_media_type_and_pointer() {
     let service = Service::start().await;
-    let ask = async |path: &str, pointer: Option<&str>| {
+    let ask_for = async |path: &str, selection: Value| {
         let tool = service.tool(path, |options| {
-            options.result = pointer.map(ToOwned::to_owned);
+            options.result = serde_json::from_value(selection).unwrap();
             options.max_result_bytes = 1001;
         });
         call(&tool, json!({})).await
     };
+    let ask = async |path: &str, pointer: Option<&str>| ask_for(path, json!(pointer)).await;
     assert_eq!(text(ask("/json", None).await), r#"{"a":{"b":["x",{"c":1}]}}"#);
     assert_eq!(text(ask("/json", Some("/a/b/0")).await), "x");
     assert_eq!(text(ask("/json", Some("/a/b/1")).await), r#"{"c":1}"#);
     assert_eq!(error_message(ask("/json", Some("/a/x")).await), "The response has nothing at /a/x.");
+    let members = json!({ "first": "/a/b/0", "c": "/a/b/1/c" });
+    assert_eq!(text(ask_for("/json", members).await), r#"{"first":"x","c":1}"#);
+    let absent = ask_for("/json", json!({ "first": "/a/b/0", "none": "/a/x" })).await;
+    assert_eq!(error_message(absent), "The response has nothing at /a/x.");
     assert_eq!(error_message(ask("/plain", Some("/a")).await), "The response is not valid JSON.");
     let png = PartSource::Data { value: "iVBORwA=".into(), mime_type: "image/png".into() };
     assert_eq!(ask("/image", None).await.unwrap(), vec![ContentPart::image(png)].into());

@@ -39,8 +39,8 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
             supported_mime_types: Some(vec!["application/json".to_owned()]),
         }),
         state: Some(StateCapabilities {
-            snapshots: Some(settings.updates_state || !settings.predictions.is_empty()),
-            deltas: Some(settings.updates_state || !settings.predictions.is_empty()),
+            snapshots: Some(settings.shares_state()),
+            deltas: Some(settings.shares_state()),
             ..StateCapabilities::default()
         }),
         multi_agent: Some(MultiAgentCapabilities {

@@ -42,6 +42,11 @@ pub(super) struct Settings {
 }
 
 impl Settings {
+    /// Returns whether answers of the model can change the state. Then the model is told what the state is.
+    pub(super) fn shares_state(&self) -> bool {
+        self.updates_state || !self.predictions.is_empty()
+    }
+
     /// Returns the names of all models that a request can choose, the default one first.
     pub(super) fn allowed_models(&self) -> impl Iterator<Item = &str> {
         let own = self.model.name();

@@ -251,7 +251,7 @@ impl<'r> RunTurns<'r> {
     }
 
     fn request(&self, model: Option<String>, state: &Value) -> ModelRequest {
-        let state = self.settings.updates_state.then(|| state::describe(state));
+        let state = self.settings.shares_state().then(|| state::describe(state));
         let may_force_call = self.steps == 1 && follows_user(&self.messages);
         let mut turns = history::turns(&self.messages);
         turns.extend(self.note.map(|note| Turn::User(vec![ContentPart::text(note)])));

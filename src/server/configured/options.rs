@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     auth::{ApiKey, ApiKeys, Authenticator},
-    http::HttpOptions,
+    http::{AgentPath, HttpOptions},
     run::ThreadOptions,
     server::options::{AuthMode, Config, ConfigError, Origin},
     upstream::secret_names::secret_variable,
@@ -53,6 +53,11 @@ pub(in crate::server) fn build_auth(config: &Config, origin: &Origin) -> Result<
             Err(origin.error(&["auth", "api_keys"], &problem))
         }
     }
+}
+
+pub(in crate::server) fn agent_paths(config: &Config) -> Vec<AgentPath> {
+    let paths = config.agents.iter().filter_map(|(name, agent)| Some((name, agent.common.path.clone()?)));
+    paths.map(|(name, path)| AgentPath { path, agent: name.as_str().into() }).collect()
 }
 
 pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {

@@ -40,6 +40,8 @@ pub(crate) struct CommonOptions {
     pub(super) kind: KindName,
     /// The purpose of the agent, for clients, and for agents that can give it tasks.
     pub(crate) description: Option<String>,
+    /// A further path at which the agent answers, beside `/agents/NAME/send-message`, such as `/api/chat`.
+    pub(crate) path: Option<String>,
     /// The effect of a client that disconnects on its run, in place of `on_disconnect` in `[runs]`.
     pub(crate) on_disconnect: Option<OnDisconnect>,
     /// False leaves `SUBAGENT_STARTED`, `SUBAGENT_FINISHED`, `SUBAGENT_ERROR` and `subagentRunId` out for clients that declare no

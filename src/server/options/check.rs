@@ -1,10 +1,12 @@
 //! Checks that options fit together. Each section checks itself; rules across sections are here.
 
+use std::collections::HashSet;
+
 use super::{Config, StoreUrl, agent_values, auth, diagnose::ConfigError, origin::Origin, transcription};
 use crate::{
     base::{InvalidOption, text::did_you_mean},
     files::check_url,
-    http::AllowRule,
+    http::{AllowRule, check_own_path},
     observe::{recordings::RecordOptions, telemetry::logs},
     tools::{http::HttpToolOptions, mcp::McpServerOptions},
     upstream::{
@@ -22,6 +24,7 @@ impl Config {
             check_record(&self.record, origin),
             self.check_reachability(origin),
             self.check_names(origin),
+            self.check_paths(origin),
             self.check_callers(origin),
             self.check_logins(origin),
             self.check_values(origin),
@@ -69,6 +72,26 @@ impl Config {
             let message =
                 format!("{wrong:?} is not a URL such as \"https://chat.example.com\"; http is for this machine only");
             return Err(origin.error(&["server", "public_url"], &message));
+        }
+        Ok(())
+    }
+
+    /// A path belongs to one agent, and not to the routes for CopilotKit.
+    fn check_paths(&self, origin: &Origin) -> Result<(), ConfigError> {
+        let mut taken = HashSet::new();
+        let paths = self.agents.iter().filter_map(|(name, agent)| Some((name, agent.common.path.as_deref()?)));
+        for (name, path) in paths {
+            let rest = path.strip_prefix(&*self.copilotkit.prefix).filter(|_| self.copilotkit.enabled);
+            let problem = if let Err(problem) = check_own_path(path) {
+                problem
+            } else if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+                "the path is one of [copilotkit] prefix"
+            } else if !taken.insert(path) {
+                "another agent has this path"
+            } else {
+                continue;
+            };
+            return Err(origin.error(&["agents", name, "path"], problem));
         }
         Ok(())
     }

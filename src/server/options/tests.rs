@@ -145,7 +145,7 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ("[agents.x]\nkind = \"echo\"\nmodel = \"m\"", "my.toml:3:1: agents.x.model: only kind = \"llm\" has"),
         (
             "[agents.x]\nkind = \"echo\"\ndescribtion = \"m\"",
-            "my.toml:3:1: unknown key `describtion`; did you mean `description`? (known: `kind`, `description`, `on_disconnect`, `subagent_events`, `a2ui`)",
+            "my.toml:3:1: unknown key `describtion`; did you mean `description`? (known: `kind`, `description`, `path`, `on_disconnect`, `subagent_events`, `a2ui`)",
         ),
         (
             "[agents.x]\nkind = \"llm\"\nprovider = \"anthropic\"\napi = \"chat\"",
@@ -219,6 +219,13 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
             "my.toml:6:1: agents.x.context: `summariser` needs policy = \"summarise\"",
         ),
         ("[agents.x]\nkind = \"llm\"\ncontext = { policy = \"forget\" }", "my.toml:3:22: unknown value `forget`"),
+        ("[agents.x]\nkind = \"echo\"\npath = \"x\"", "my.toml:3:1: agents.x.path: the path must begin with a slash"),
+        ("[agents.x]\nkind = \"echo\"\npath = \"/threads/x\"", "my.toml:3:1: agents.x.path: the path is taken by"),
+        ("[agents.x]\nkind = \"echo\"\npath = \"/copilotkit/x\"", "my.toml:3:1: agents.x.path: the path is one of"),
+        (
+            "[agents.x]\nkind = \"echo\"\npath = \"/x\"\n[agents.y]\nkind = \"echo\"\npath = \"/x\"",
+            "my.toml:6:1: agents.y.path: another agent has this path",
+        ),
         ("[agents.\"a/b\"]\nkind = \"echo\"", "my.toml:1:9: agents.a/b: an agent's name is part of its URL"),
         ("default_agent = \"dmo\"", "my.toml:1:1: default_agent: there is no agent `dmo`; did you mean `demo`?"),
         (

@@ -43,9 +43,10 @@ pub struct HttpToolOptions {
     /// Headers of the request whose values come from the caller of the run, by name. A model cannot set them.
     #[serde(default)]
     pub headers_from: IndexMap<String, CallerHeader>,
-    /// The part of a JSON response that is the result, as a JSON Pointer. Default: all of it.
+    /// The part of a JSON response that is the result, as a JSON Pointer, or a table with one for each member of the result.
+    /// Default: all of it.
     #[serde(default)]
-    pub result: Option<String>,
+    pub result: Option<ResponseSelection>,
     /// The calls that a person has to approve.
     #[serde(default)]
     pub approval: ApprovalRule,
@@ -71,6 +72,28 @@ pub struct HttpToolOptions {
 pub enum ToolKind {
     /// A tool that calls a web service.
     Http,
+}
+
+/// What of a JSON response is the result, by JSON Pointers.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "expected a JSON Pointer, or a table of them such as { celsius = \"/current/temp\" }")]
+pub enum ResponseSelection {
+    /// One part.
+    Part(String),
+    /// An object with these members.
+    Members(#[cfg_attr(test, schemars(extend("minProperties" = 1)))] IndexMap<String, String>),
+}
+
+impl ResponseSelection {
+    /// Returns whether all are JSON Pointers, and whether there is one.
+    fn is_valid(&self) -> bool {
+        let is_pointer = |pointer: &String| pointer.is_empty() || pointer.starts_with('/');
+        match self {
+            Self::Part(pointer) => is_pointer(pointer),
+            Self::Members(members) => !members.is_empty() && members.values().all(is_pointer),
+        }
+    }
 }
 
 /// The method of a request.
@@ -136,7 +159,7 @@ impl HttpToolOptions {
             return invalid("headers", &format!("`{}` is set by the server itself", name.to_ascii_lowercase()));
         }
         self.caller_headers()?;
-        if self.result.as_ref().is_some_and(|pointer| !pointer.is_empty() && !pointer.starts_with('/')) {
+        if self.result.as_ref().is_some_and(|selection| !selection.is_valid()) {
             return invalid("result", "a JSON Pointer such as \"/current/summary\" begins with a `/`");
         }
         check_not_zero([("timeout_secs", self.timeout.is_zero()), ("max_result_bytes", self.max_result_bytes == 0)])
@@ -179,6 +202,8 @@ mod tests {
             ("timeout_secs = 0", "timeout_secs: at least 1"),
             ("max_result_bytes = 0", "max_result_bytes: at least 1"),
             ("result = \"a/b\"", "result: a JSON Pointer"),
+            ("result = { a = \"/a\", b = \"b\" }", "result: a JSON Pointer"),
+            ("result = {}", "result: a JSON Pointer"),
             ("headers = { Host = \"evil\" }", "headers: `host` is set by the server itself"),
             ("headers_from = { Host = \"principal\" }", "headers_from: `host` is set by the server itself"),
             ("headers = { A = \"a\" }\nheaders_from = { a = \"principal\" }", "headers_from: `a` is set twice"),

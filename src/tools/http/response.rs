@@ -4,6 +4,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use reqwest::{Response, header::CONTENT_TYPE};
 use serde_json::Value;
 
+use super::options::ResponseSelection;
 use crate::{
     base::text::{essence, shortened},
     protocol::{ContentPart, MessageContent, PartSource},
@@ -16,10 +17,10 @@ const MAX_ERROR_CHARS: usize = 500;
 const TEXT_SUBTYPES: [&str; 8] =
     ["json", "xml", "javascript", "x-www-form-urlencoded", "yaml", "x-yaml", "x-ndjson", "toml"];
 
-/// Converts a response, of which at most `limit` bytes are read. `pointer` selects a part of a JSON response.
+/// Converts a response, of which at most `limit` bytes are read. `selection` is the part of a JSON response that is the result.
 pub(super) async fn to_content(
     response: Response,
-    pointer: Option<&str>,
+    selection: Option<&ResponseSelection>,
     limit: usize,
 ) -> Result<MessageContent, ToolError> {
     let status = response.status();
@@ -40,9 +41,9 @@ pub(super) async fn to_content(
         return Ok(vec![ContentPart::image(source)].into());
     }
     let text = decode_text(&bytes, &media_type, is_cut)?;
-    match pointer {
+    match selection {
         Some(_) if is_cut => Err(ToolError::new(format!("The response is longer than {limit} bytes."))),
-        Some(pointer) => select(&text, pointer).map(Into::into),
+        Some(selection) => select(&text, selection).map(Into::into),
         None if is_cut => Ok(format!("{text}\n\n[cut here: the response is longer than {limit} bytes]").into()),
         None if text.trim().is_empty() => Ok(format!("(the service answered {status}, with nothing else)").into()),
         None => Ok(text.into()),
@@ -94,12 +95,20 @@ fn decode_text(bytes: &[u8], media_type: &str, is_cut: bool) -> Result<String, T
     }
 }
 
-fn select(text: &str, pointer: &str) -> Result<String, ToolError> {
+fn select(text: &str, selection: &ResponseSelection) -> Result<String, ToolError> {
     let json: Value = serde_json::from_str(text)
         .map_err(|error| ToolError::new("The response is not valid JSON.").caused_by(error))?;
-    match json.pointer(pointer) {
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(value) => Ok(value.to_string()),
-        None => Err(ToolError::new(format!("The response has nothing at {pointer}."))),
+    let part = |pointer: &String| {
+        json.pointer(pointer).ok_or_else(|| ToolError::new(format!("The response has nothing at {pointer}.")))
+    };
+    match selection {
+        ResponseSelection::Part(pointer) => match part(pointer)? {
+            Value::String(text) => Ok(text.clone()),
+            value => Ok(value.to_string()),
+        },
+        ResponseSelection::Members(pointers) => {
+            let members = pointers.iter().map(|(name, pointer)| Ok((name.clone(), part(pointer)?.clone())));
+            Ok(Value::Object(members.collect::<Result<_, ToolError>>()?).to_string())
+        }
     }
 }

@@ -77,7 +77,7 @@ impl HttpTool {
     async fn send(&self, arguments: &JsonObject, of_caller: HeaderMap) -> Result<MessageContent, ToolError> {
         let request = self.request(arguments, of_caller).map_err(ToolError::new)?;
         let response = request.send().await.map_err(|error| self.send_error(error))?;
-        response::to_content(response, self.options.result.as_deref(), self.options.max_result_bytes).await
+        response::to_content(response, self.options.result.as_ref(), self.options.max_result_bytes).await
     }
 
     fn send_error(&self, error: reqwest::Error) -> ToolError {
@@ -167,7 +167,7 @@ fn parameters(options: &HttpToolOptions, template: &UrlTemplate) -> Result<Value
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::options::ResponseSelection, *};
 
     fn tool(url: &str, change: impl FnOnce(&mut HttpToolOptions)) -> Result<HttpTool, InvalidOption> {
         let options = json!({ "kind": "http", "description": "The weather", "url": url });
@@ -207,7 +207,7 @@ mod tests {
     fn wrong_options_are_named() {
         for (error, expected) in [
             (refused(|options| options.url = "https://{h}/".into()), "url: the host is fixed"),
-            (refused(|options| options.result = Some("a/b".into())), "result: a JSON Pointer"),
+            (refused(|options| options.result = Some(ResponseSelection::Part("a/b".into()))), "result: a JSON Pointer"),
             (refused(|options| drop(options.headers.insert("a b".into(), "".into()))), "headers: \"a b\""),
             (refused(|options| options.parameters = Some(json!([]))), "parameters: a schema"),
             (refused(|options| options.parameters = Some(json!({ "type": "array" }))), "parameters: "),

@@ -3,20 +3,7 @@
 use serde::Deserialize;
 use smart_default::SmartDefault;
 
-use crate::run::OnDisconnect;
-
-const RESERVED_SEGMENTS: [&str; 10] = [
-    "send-message",
-    "agents",
-    "agent",
-    "threads",
-    "files",
-    "healthz",
-    "readyz",
-    "metrics",
-    "openapi.json",
-    "playground",
-];
+use crate::{http::check_own_path, run::OnDisconnect};
 
 /// Options of the routes for pages with CopilotKit.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
@@ -43,19 +30,7 @@ impl CopilotKitOptions {
     /// # Errors
     /// Returns the rule that the prefix breaks.
     pub fn check_prefix(&self) -> Result<(), &'static str> {
-        let Some(path) = self.prefix.strip_prefix('/') else {
-            return Err("the path must begin with a slash, as \"/copilotkit\" does");
-        };
-        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
-        let mut segments = path.split('/');
-        if segments.clone().any(|segment| segment.trim_matches('.').is_empty() || !segment.chars().all(is_allowed)) {
-            return Err("the path must consist of letters, digits, - _ . ~ and slashes, as \"/copilotkit\" does, \
-                        and must not end with a slash");
-        }
-        if segments.next().is_some_and(|first| RESERVED_SEGMENTS.contains(&first)) {
-            return Err("the path is taken by routes of the server; choose another one");
-        }
-        Ok(())
+        check_own_path(&self.prefix)
     }
 }
 
@@ -97,6 +72,7 @@ mod tests {
             "/agents",
             "/agents/copilotkit",
             "/threads/x",
+            "/connections",
             "/send-message",
             "/healthz",
             "/openapi.json",

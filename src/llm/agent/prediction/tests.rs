@@ -38,8 +38,10 @@ fn a_text_moves_the_state_while_the_model_writes_it() {
         "write",
         &["{\"title\":\"x\",\"text\":\"Once ", "upon a time ", "there", " was a dog called Rex.", "\"}"],
     );
-    let agent = LlmAgent::new(Scripted::new([done([call])])).predictions(vec![prediction("story/1", "write", "text")]);
+    let model = Scripted::new([done([call])]);
+    let agent = LlmAgent::new(model.clone()).predictions(vec![prediction("story/1", "write", "text")]);
     let played = play(agent, with_tool("write", json!({ "kept": 1 })));
+    assert!(model.requests()[0].current[0].ends_with("as JSON:\n{\"kept\":1}"), "the model is told the state");
     let told = r#"CUSTOM "PredictState""#;
     assert_eq!(played.events[0], told);
     assert!(played.events[1].starts_with("TOOL_CALL_START"));
