@@ -25,7 +25,8 @@ async function read(request) {
   return Buffer.concat(chunks);
 }
 
-async function listen(handler) {
+/** Starts an HTTP server on a free loopback port. */
+export async function listen(handler) {
   const server = createServer(handler);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -53,6 +54,7 @@ class Model extends LLMock {
       const upstream = forward(super.url + request.url, { method, headers }, (answer) => {
         response.writeHead(answer.statusCode, answer.headers);
         answer.pipe(response);
+        answer.on("error", () => response.destroy());
       });
       response.once("close", () => upstream.destroy());
       upstream.on("error", () => response.destroy());

@@ -34,6 +34,7 @@ async fn each_configuration_starts_and_answers() {
         ("mcp", &["echo"]),
         ("approval", &["get_weather", "book_trip", "writer"]),
         ("named_events", &["current_time"]),
+        ("dojo", &["get_weather"]),
     ] {
         // If commands cannot be isolated, this configuration refuses to start; tests/run.sh reports that.
         if name == "named_events" && std::env::var_os("AGUI_SKIP_SANDBOX").is_some() {
@@ -43,8 +44,10 @@ async fn each_configuration_starts_and_answers() {
         // Only the provider's URL and the command of the MCP server are replaced, which npx would download.
         let is_openai = !["anthropic", "gemini"].contains(&name);
         let base = if is_openai { format!("{}/v1", provider.url()) } else { provider.url() };
+        let base_url =
+            if name == "dojo" { "AGUI_AGENTS__AGENTIC_CHAT__BASE_URL" } else { "AGUI_AGENTS__ASSISTANT__BASE_URL" };
         let mut environment = vec![
-            ("AGUI_AGENTS__ASSISTANT__BASE_URL", &*base),
+            (base_url, &*base),
             ("OPENAI_API_KEY", "sk-1"),
             ("ANTHROPIC_API_KEY", "sk-2"),
             ("GEMINI_API_KEY", "sk-3"),
@@ -78,6 +81,7 @@ fn a_missing_key_is_reported_with_its_place_in_the_file() {
         ("gemini", "GEMINI_API_KEY"),
         ("mcp", "OPENAI_API_KEY"),
         ("approval", "OPENAI_API_KEY"),
+        ("dojo", "OPENAI_API_KEY"),
     ] {
         let text = fs::read_to_string(path(name)).unwrap();
         let line = 1 + text.lines().position(|line| line.starts_with("api_key_env")).unwrap();
