@@ -32,7 +32,7 @@ struct ConnectionList {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Connection {
-    /// The name of the MCP server.
+    /// The name of the MCP server, or the host of the web service.
     server: String,
     connected_at: TimeText,
     /// What the authorization server granted, if it says so.
@@ -67,7 +67,7 @@ async fn list_connections(
 #[utoipa::path(
     delete,
     path = "/connections/{server}",
-    params(("server" = String, Path, description = "The name of the MCP server.")),
+    params(("server" = String, Path, description = "As it is listed.")),
     responses((status = 204, description = "The account is not connected."), refuse::Store)
 )]
 async fn revoke_connection(

@@ -1,9 +1,11 @@
-//! A digest of a tool call, which binds a person's reply to the call that the person was shown.
+//! What binds a person's reply to the call that the person was shown: a digest of it, and the MCP server that carries it out.
 //!
-//! The id of each interrupt has the digest of its call. A call with the same id and another name or other arguments,
-//! such as one that a client added to the conversation, has another digest and does not get the reply.
+//! The id of each interrupt ends with both. A call with the same id and another name or other arguments, such as one that a
+//! client added to the conversation, has another digest and does not get the reply. A call whose tool is one of another server
+//! since then does not run: two servers can have tools of one name.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -14,9 +16,23 @@ use crate::protocol::{JsonObject, ToolCall};
 /// be found.
 const DIGEST_BYTES: usize = 24;
 
+/// Returns what the ids of a call's interrupts end with: `DIGEST:CALL`, or `DIGEST@SERVER:CALL`.
+pub(crate) fn bound_call(call: &ToolCall, server: Option<&str>) -> String {
+    let server = server.map(|server| format!("@{}", utf8_percent_encode(server, NON_ALPHANUMERIC)));
+    format!("{}{}:{}", call_digest(call), server.unwrap_or_default(), call.id)
+}
+
+/// Returns whether an end of an id is one of a call, of whatever server.
+pub(crate) fn is_bound_to(call: &ToolCall, bound: &str) -> bool {
+    let server = bound.strip_prefix(&*call_digest(call)).and_then(|rest| rest.strip_suffix(call.id.as_str()));
+    server
+        .and_then(|server| server.strip_suffix(':'))
+        .is_some_and(|server| server.is_empty() || server.starts_with('@') && !server.contains(':'))
+}
+
 /// Returns the digest of a call's tool and arguments. White space and the order of an object's members do not count,
 /// because a client of a stateless server may write the arguments anew.
-pub(crate) fn call_digest(call: &ToolCall) -> String {
+fn call_digest(call: &ToolCall) -> String {
     let function = &call.function;
     let written = &function.arguments;
     let arguments = match serde_json::from_str(written) {
@@ -58,6 +74,25 @@ mod tests {
 
     fn digest_of(name: &str, arguments: &str) -> String {
         call_digest(&ToolCall::new("c", name, arguments))
+    }
+
+    #[test]
+    fn the_end_of_an_id_is_of_one_call_and_names_its_server() {
+        let call = ToolCall::new("c:1", "pay", "{}");
+        for server in [None, Some("bank"), Some("a:b@c")] {
+            assert!(is_bound_to(&call, &bound_call(&call, server)), "{server:?}");
+        }
+        assert_ne!(bound_call(&call, Some("bank")), bound_call(&call, Some("shop")));
+        let digest = call_digest(&call);
+        for other in ["", ":1", "@:c:1", "c:1"].map(str::to_owned).into_iter().chain([
+            format!("{digest}@a:b:c:1"),
+            format!("{digest}c:1"),
+            format!("{digest}@bank:c:2"),
+            format!("{digest}x:c:1"),
+        ]) {
+            assert!(!is_bound_to(&call, &other), "{other}");
+        }
+        assert!(!is_bound_to(&ToolCall::new("1", "pay", "{}"), &bound_call(&call, None)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Tools made of a closure.
 
-use std::{fmt, future::Future};
+use std::{fmt, future::Future, sync::Arc};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -73,7 +73,8 @@ pub struct FnTool {
     spec: ToolSpec,
     approval: ApprovalRule,
     repeat: Repeat,
-    metric_name: Option<String>,
+    /// The MCP server that carries the calls out, and the name under which metrics count them.
+    server: Option<(Arc<str>, String)>,
     call: Box<dyn Fn(JsonObject, ToolContext) -> ToolFuture + Send + Sync>,
 }
 
@@ -90,7 +91,7 @@ impl FnTool {
             Box::pin(async move { future.await.into_tool_result() })
         };
         let (approval, repeat) = (ApprovalRule::Never, Repeat::Never);
-        Self { spec, approval, repeat, metric_name: None, call: Box::new(call) }
+        Self { spec, approval, repeat, server: None, call: Box::new(call) }
     }
 
     /// Sets when a person has to agree to a call; never by default.
@@ -105,9 +106,9 @@ impl FnTool {
         self
     }
 
-    /// Sets the name under which metrics count calls; that of the tool by default.
-    pub(super) fn counted_as(mut self, name: String) -> Self {
-        self.metric_name = Some(name);
+    /// Sets the MCP server that carries the calls out, under which metrics count them.
+    pub(super) fn of_server(mut self, server: &Arc<str>) -> Self {
+        self.server = Some((server.clone(), format!("mcp:{server}")));
         self
     }
 }
@@ -119,7 +120,11 @@ impl Tool for FnTool {
     }
 
     fn metric_name(&self) -> &str {
-        self.metric_name.as_ref().unwrap_or(&self.spec.name)
+        self.server.as_ref().map_or(&self.spec.name, |(_, metric_name)| metric_name)
+    }
+
+    fn server(&self) -> Option<&str> {
+        self.server.as_ref().map(|(server, _)| &**server)
     }
 
     fn approval(&self, arguments: &JsonObject) -> Approval {

@@ -14,7 +14,6 @@ mod descriptors;
 mod error;
 mod function;
 pub(crate) mod http;
-#[cfg(feature = "mcp")]
 pub(crate) mod login;
 #[cfg(feature = "mcp")]
 pub mod mcp;
@@ -42,7 +41,7 @@ pub use self::{
 };
 pub(crate) use self::{
     arguments::CallArguments,
-    call_digest::call_digest,
+    call_digest::{bound_call, is_bound_to},
     caller_headers::{CallerHeader, CallerValue},
     question::{CallReplies, KeptValue, PersonsReply},
     session::{ToolEvents, ToolSession},

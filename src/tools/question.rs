@@ -3,8 +3,8 @@
 //! A question is an interrupt: it ends the run, and the next run calls the tool again with the same arguments. A call
 //! that asks several questions one after another needs the earlier replies each time. They are carried by the id of
 //! the later interrupt, which every client returns, so that it makes no difference whether the server stores threads.
-//! An id is `question:KEY:DIGEST:CALL`, or `question:KEY~CARRIED:DIGEST:CALL` with the base64 of a [`CallReplies`]. The
-//! digest is that of the call ([`call_digest`]).
+//! An id is `question:KEY:CALL`, or `question:KEY~CARRIED:CALL` with the base64 of a [`CallReplies`]. Its end is bound to the
+//! call ([`bound_call`]).
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use indexmap::IndexMap;
@@ -13,7 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{call_digest::call_digest, error::ToolError};
+use super::{
+    call_digest::{bound_call, is_bound_to},
+    error::ToolError,
+};
 use crate::protocol::{
     Interrupt, InterruptId, JsonObject, ResumeEntry, ResumeStatus, ToolCall, ToolCallId, own_names::VISIT_URL,
 };
@@ -109,12 +112,12 @@ pub(crate) struct CallReplies {
     pub(crate) edited: Option<JsonObject>,
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     replies: IndexMap<String, PersonsReply>,
-    /// The digest and the id of the call, as the ids of its questions end.
     /// What the tool keeps for the next call, in place of the replies so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kept: Option<Value>,
+    /// The end of the ids of the call's questions.
     #[serde(skip)]
-    call: String,
+    bound: String,
 }
 
 /// What a call keeps for the server that goes on with its run: an entry `kept` among the run's marks.
@@ -138,23 +141,22 @@ pub(crate) enum PersonsReply {
 }
 
 impl CallReplies {
-    /// A call whose tool has not asked anything yet.
-    pub(crate) fn none(call: &ToolCall, edited: Option<JsonObject>) -> Self {
-        Self { edited, call: bound_call(call), ..Self::default() }
+    /// A call whose tool has not asked anything yet. `bound` is the end of the ids of its questions.
+    pub(crate) fn none(bound: String, edited: Option<JsonObject>) -> Self {
+        Self { edited, bound, ..Self::default() }
     }
 
     /// A call without known arguments, as in tests of tools.
     pub(super) fn of_unknown_call(call: &str) -> Self {
-        Self { call: format!(":{call}"), ..Self::default() }
+        Self { bound: format!(":{call}"), ..Self::default() }
     }
 
     /// Reads the replies to a call's questions from a request; `None` if none of the entries is one.
     pub(crate) fn read(call: &ToolCall, entries: &[ResumeEntry]) -> Option<Self> {
-        let bound = bound_call(call);
         let mut read: Option<Self> = None;
         for entry in entries {
-            let Some((key, carried)) = parse_id(&entry.interrupt_id, &bound) else { continue };
-            let all = read.get_or_insert_with(|| Self { call: bound.clone(), ..Self::default() });
+            let Some((key, carried)) = parse_id(&entry.interrupt_id, call) else { continue };
+            let all = read.get_or_insert_with(|| Self { bound: carried.bound, ..Self::default() });
             all.edited = all.edited.take().or(carried.edited);
             all.kept = all.kept.take().or(carried.kept);
             all.replies.extend(carried.replies);
@@ -169,8 +171,12 @@ impl CallReplies {
 
     /// Returns the entries that reply to a call's questions.
     pub(crate) fn entries<'e>(call: &ToolCall, entries: &'e [ResumeEntry]) -> Vec<&'e ResumeEntry> {
-        let bound = bound_call(call);
-        entries.iter().filter(|entry| parse_id(&entry.interrupt_id, &bound).is_some()).collect()
+        entries.iter().filter(|entry| parse_id(&entry.interrupt_id, call).is_some()).collect()
+    }
+
+    /// Returns whether the call was one of a tool of this MCP server, or of none.
+    pub(crate) fn are_of(&self, call: &ToolCall, server: Option<&str>) -> bool {
+        self.bound == bound_call(call, server)
     }
 
     pub(crate) fn take(&mut self, key: &str) -> Option<PersonsReply> {
@@ -179,7 +185,7 @@ impl CallReplies {
 
     /// Returns replies that carry a value for the next call.
     pub(crate) fn keeping(&self, kept: Value) -> Self {
-        Self { edited: self.edited.clone(), kept: Some(kept), call: self.call.clone(), ..Self::default() }
+        Self { edited: self.edited.clone(), kept: Some(kept), bound: self.bound.clone(), ..Self::default() }
     }
 
     pub(super) fn kept(&self) -> Option<&Value> {
@@ -192,7 +198,7 @@ impl CallReplies {
 
     /// Fails if the earlier replies are longer than [`MAX_CARRIED_BYTES`].
     pub(crate) fn interrupt(&self, key: &str, question: Question, call: &ToolCallId) -> Result<Interrupt, ToolError> {
-        let (key, bound) = (utf8_percent_encode(key, NON_ALPHANUMERIC), &self.call);
+        let (key, bound) = (utf8_percent_encode(key, NON_ALPHANUMERIC), &self.bound);
         let id: InterruptId = if self.edited.is_none() && self.replies.is_empty() && self.kept.is_none() {
             format!("{ID_PREFIX}{key}:{bound}").into()
         } else {
@@ -207,19 +213,13 @@ impl CallReplies {
     }
 }
 
-fn bound_call(call: &ToolCall) -> String {
-    format!("{}:{}", call_digest(call), call.id)
-}
-
-fn parse_id(id: &InterruptId, bound: &str) -> Option<(String, CallReplies)> {
-    let (token, of_call) = id.strip_prefix(ID_PREFIX)?.split_once(':')?;
-    if of_call != bound {
-        return None;
-    }
+fn parse_id(id: &InterruptId, call: &ToolCall) -> Option<(String, CallReplies)> {
+    let (token, bound) = id.strip_prefix(ID_PREFIX)?.split_once(':').filter(|(_, bound)| is_bound_to(call, bound))?;
     let (key, carried) = match token.split_once('~') {
         Some((key, carried)) => (key, serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(carried).ok()?).ok()?),
         None => (token, CallReplies::default()),
     };
+    let carried = CallReplies { bound: bound.to_owned(), ..carried };
     Some((percent_decode_str(key).decode_utf8().ok()?.into_owned(), carried))
 }
 
@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn a_later_question_carries_the_earlier_answers() {
         let call = ToolCall::new("c:1~x", "order", "{}");
-        let first = CallReplies::none(&call, None).interrupt("1", "Size?".into(), &call.id).unwrap();
-        assert_eq!(first.id.as_str(), format!("question:1:{}:c:1~x", call_digest(&call)));
+        let first = CallReplies::none(bound_call(&call, None), None).interrupt("1", "Size?".into(), &call.id).unwrap();
+        assert_eq!(first.id.as_str(), format!("question:1:{}", bound_call(&call, None)));
         let known = CallReplies::read(&call, &[resolved(&first.id, json!("L"))]).unwrap();
         let second = known.interrupt("a:b~ü", "Colour?".into(), &call.id).unwrap();
         let cancelled = ResumeEntry { status: ResumeStatus::Cancelled, ..resolved(&second.id, json!(1)) };
@@ -248,8 +248,8 @@ mod tests {
     #[test]
     fn ids_of_other_calls_and_damaged_ids_are_not_read() {
         let call = ToolCall::new("c", "order", "{}");
-        let digest = call_digest(&call);
-        let other = call_digest(&ToolCall::new("c", "order", r#"{"n":2}"#));
+        let digest = |arguments: &str| bound_call(&ToolCall::new("c", "order", arguments), None).replace(":c", "");
+        let (digest, other) = (digest("{}"), digest(r#"{"n":2}"#));
         for id in ["1:D:d", "1~!:D:c", "1", "1:c", "%ff:D:c", "1:D:c:c", "1:O:c", "1::c"] {
             let id = format!("question:{}", id.replace('D', &digest).replace('O', &other));
             assert_eq!(CallReplies::read(&call, &[resolved(&id.as_str().into(), json!(1))]), None, "{id}");
@@ -262,7 +262,7 @@ mod tests {
     fn what_an_id_carries_is_bounded() {
         let call = ToolCall::new("c", "order", "{}");
         let long = json!("x".repeat(MAX_CARRIED_BYTES));
-        let first = CallReplies::none(&call, None).interrupt("1", "Size?".into(), &call.id).unwrap();
+        let first = CallReplies::none(bound_call(&call, None), None).interrupt("1", "Size?".into(), &call.id).unwrap();
         let known = CallReplies::read(&call, &[resolved(&first.id, long)]).unwrap();
         assert!(known.interrupt("2", "?".into(), &call.id).unwrap_err().message().contains("cannot be asked"));
     }

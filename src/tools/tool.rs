@@ -101,6 +101,12 @@ pub trait Tool: Send + Sync + 'static {
         &self.spec().name
     }
 
+    /// Returns the name of the MCP server that carries calls out. A call that waits for a person, or goes on after this server was
+    /// lost, runs only if the tool of its name is still one of the same server.
+    fn server(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns whether a person has to agree to a call with these arguments first.
     fn approval(&self, _arguments: &JsonObject) -> Approval {
         Approval::NotNeeded

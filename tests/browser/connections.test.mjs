@@ -1,4 +1,5 @@
-// People log in at an MCP server: oidc-provider as the authorization server, an MCP server with the SDK's auth router, Chromium.
+// People log in at an MCP server and at a web service: oidc-provider as the authorization server, an MCP server with the SDK's auth
+// router, a service that asks oidc-provider whose token it gets, Chromium.
 // SHOTS names a folder for screenshots.
 
 import assert from "node:assert/strict";
@@ -13,7 +14,7 @@ import { after, test } from "node:test";
 import { binary, startServer } from "../js/server.mjs";
 import { shot, useBrowser } from "./browser.mjs";
 import { button } from "./chat.mjs";
-import { startLoginServers } from "./login-servers.mjs";
+import { CLIENT, startLoginServers } from "./login-servers.mjs";
 import { startModel } from "./model.mjs";
 import { send, shows } from "./playground.mjs";
 
@@ -264,4 +265,75 @@ test("a token is renewed before it ends, with the account of the person", async 
   ignoreProblems();
   await server.stop();
   short.stop();
+});
+
+test("a web service is called with the token of the person alone, who is asked to log in before", async () => {
+  const { service, issuer, calls, grants } = servers;
+  const login = `
+login = "person"
+login_authorization_url = "${issuer}/auth"
+login_token_url = "${issuer}/token"
+login_revocation_url = "${issuer}/token/revocation"
+login_client_id = "${CLIENT.id}"
+login_client_secret_env = "CLIENT_SECRET"
+login_scopes = ["openid", "offline_access"]
+`;
+  const tool = (name, more) => `[tools.${name}]\nkind = "http"\ndescription = "d"\n${more}\nresult = "/text"${login}`;
+  const keys = Object.entries(KEYS).map(([name, key]) => `{ name = "${name}", env = "KEY_OF_${name.toUpperCase()}" }`);
+  const tools = `
+[auth]
+mode = "api_key"
+api_keys = [${keys}]
+
+${tool("list_events", `url = "${service}?day=monday"`)}
+${tool("add_event", `url = "${service}"\nmethod = "POST"\nparameters = { properties = { title = { default = "tea" } } }`)}
+`;
+  const path = configured("five.toml", tools);
+  writeFileSync(path, readFileSync(path, "utf8").replace('["mcp:notes"]', '["list_events", "add_event"]'));
+  const secrets = { KEY_OF_ANN: KEYS.ann, KEY_OF_BOB: KEYS.bob, CLIENT_SECRET: CLIENT.secret };
+  const server = await startServer({ config: path, variables: { ...variables, ...secrets } });
+  const calledBy = () => calls.splice(0).map(({ account }) => account);
+
+  const thread = randomUUID();
+  const asked = interruptOf(await run(server, KEYS.ann, thread, "list_events"));
+  assert.deepEqual([asked.reason, asked.metadata.toolName, asked.metadata["agui-server.mcpServer"]], ["authorization", "list_events", undefined]);
+  assert.ok(asked.message.includes(service.host), asked.message);
+  // An answer without a login asks again.
+  const again = interruptOf(await run(server, KEYS.ann, thread, undefined, done(asked)));
+  assert.deepEqual(calledBy(), [], "nothing is called without a token");
+  await connectBy(again.metadata[VISIT_URL], "ann");
+  assert.match(said(await run(server, KEYS.ann, thread, undefined, done(again))), /The calendar of ann, by \[redacted\]: monday/);
+  // Another tool of the same host has the same login, and another principal has none.
+  assert.match(said(await run(server, KEYS.ann, thread, "add_event")), /The calendar of ann/);
+  assert.deepEqual(calledBy(), ["ann", "ann"]);
+  const bob = interruptOf(await run(server, KEYS.bob, randomUUID(), "add_event"));
+  assert.equal(bob.reason, "authorization");
+  assert.deepEqual(calledBy(), []);
+  const [connection, ...others] = await connections(server, KEYS.ann);
+  assert.deepEqual([connection.server, others, await connections(server, KEYS.bob)], [service.host, [], []]);
+
+  // The service refuses the token: it is renewed once, and the call is made with the new one.
+  const revoke = async (token) => (await servers.provider.AccessToken.find(token)).destroy();
+  const token = async () => {
+    await run(server, KEYS.ann, thread, "list_events");
+    return calls.splice(0).at(-1).token;
+  };
+  const first = await token();
+  await revoke(first);
+  grants.splice(0);
+  assert.match(said(await run(server, KEYS.ann, thread, "add_event")), /The calendar of ann/);
+  assert.deepEqual([calledBy(), grants.splice(0)], [[undefined, "ann"], ["refresh_token"]]);
+
+  // Disconnected here, and revoked there: the next call asks again.
+  const last = await token();
+  assert.notEqual(last, first);
+  assert.equal(await connections(server, KEYS.ann, "DELETE", `/${encodeURIComponent(service.host)}`), 204);
+  for (const deadline = Date.now() + 10_000; await servers.provider.AccessToken.find(last); await new Promise((done) => setTimeout(done, 20))) {
+    assert.ok(Date.now() < deadline, "the token is not revoked");
+  }
+  assert.equal(interruptOf(await run(server, KEYS.ann, thread, "list_events")).reason, "authorization");
+  assert.deepEqual(calledBy(), []);
+  for (const token of servers.tokens) assert.ok(!server.log().includes(token));
+  ignoreProblems();
+  await server.stop();
 });

@@ -1,5 +1,5 @@
-// An authorization server (oidc-provider) and an MCP server that wants its tokens (the TypeScript SDK's auth router), each on a free
-// loopback port. As a program, it prints the URLs and a line for each request to the token endpoint.
+// An authorization server (oidc-provider), and an MCP server (the TypeScript SDK's auth router) and a web service that want its tokens, on
+// free loopback ports. As a program, it prints the URLs and a line for each request to the token endpoint.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -13,6 +13,9 @@ import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/
 import express from "express";
 import Provider from "oidc-provider";
 
+/** This server as a client of the authorization server, for the web service. */
+export const CLIENT = { id: "agui", secret: "secret-of-agui-0123456789" };
+
 const listen = async (server, port = 0) => {
   server.listen(port, "127.0.0.1");
   await once(server, "listening");
@@ -21,16 +24,26 @@ const listen = async (server, port = 0) => {
 
 /**
  * @param {{ seconds?: number, lists?: boolean }} options `seconds`: how long a token is valid; `lists`: tools are listed without one
- * @returns what was granted: `grants`, the types of the requests to the token endpoint; `tokens`, all tokens
+ * @returns what was granted: `grants`, the types of the requests to the token endpoint; `tokens`, all tokens; `calls` of the web service
  */
 export async function startLoginServers({ seconds = 3600, lists = false } = {}) {
   const [authority, resourceServer] = [createServer(), createServer()];
   const [issuer, base] = [await listen(authority), await listen(resourceServer)];
   const resource = new URL("/mcp", base);
-  const [grants, tokens] = [[], new Set()];
+  const [grants, tokens, calls] = [[], new Set(), []];
 
   const provider = new Provider(issuer, {
-    clients: [],
+    clients: [
+      {
+        client_id: CLIENT.id,
+        client_secret: CLIENT.secret,
+        // The port of a loopback URL makes no difference for these.
+        application_type: "native",
+        redirect_uris: ["http://127.0.0.1/connections/callback"],
+        grant_types: ["authorization_code", "refresh_token"],
+      },
+      { client_id: "calendar", client_secret: "secret-of-the-calendar", redirect_uris: [], grant_types: [], response_types: [] },
+    ],
     scopes: ["openid", "offline_access", "notes"],
     pkce: { required: () => true },
     rotateRefreshToken: true,
@@ -39,6 +52,7 @@ export async function startLoginServers({ seconds = 3600, lists = false } = {}) 
       devInteractions: { enabled: true },
       registration: { enabled: true },
       revocation: { enabled: true },
+      introspection: { enabled: true },
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_, indicator) => {
@@ -89,9 +103,23 @@ export async function startLoginServers({ seconds = 3600, lists = false } = {}) 
     await server.connect(transport);
     await transport.handleRequest(request, response, request.body);
   });
+  // The web service asks the authorization server whose token it is, by introspection (RFC 7662).
+  app.all("/calendar", express.json(), async (request, response) => {
+    const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
+    const about = await fetch(endpoint("/token/introspection"), {
+      method: "POST",
+      headers: { authorization: `Basic ${btoa("calendar:secret-of-the-calendar")}`, "content-type": "application/x-www-form-urlencoded" },
+      body: new URLSearchParams({ token: token ?? "none" }),
+    });
+    const { active, sub, client_id } = await about.json();
+    const account = active && client_id === CLIENT.id ? sub : undefined;
+    calls.push({ account, token, body: request.body });
+    if (!account) response.status(401).json({ error: "invalid_token" });
+    else response.json({ text: `The calendar of ${account}, by ${token}: ${request.body?.title ?? request.query.day}` });
+  });
   resourceServer.on("request", app);
   const stop = () => [authority, resourceServer].forEach((server) => (server.close(), server.closeAllConnections()));
-  return { issuer, url: resource.href, grants, tokens, provider, stop };
+  return { issuer, url: resource.href, service: new URL("/calendar", base), grants, tokens, calls, provider, stop };
 }
 
 if (argv[1] === fileURLToPath(import.meta.url)) {

@@ -8,11 +8,12 @@ import { createServer } from "node:http";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
-import { ElicitResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import { ElicitResultSchema, UrlElicitationRequiredError } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 
 const mode = process.argv[2];
 let bookings = 0;
+let refusals = 0;
 
 /** Returns the text of a tool's result. */
 const text = (text) => ({ content: [{ type: "text", text }] });
@@ -38,6 +39,14 @@ function mcpServer() {
     if (meal.action !== "accept") return text(`no meal: ${meal.action}`);
     bookings += 1;
     return text(`booking ${bookings}: ${day}, ${who.content.name}, ${meal.content.meal}`);
+  });
+
+  // It refuses its first two calls until a page has been visited.
+  server.registerTool("ledger", { annotations: none }, async () => {
+    refusals += 1;
+    if (refusals > 2) return text("the ledger is open");
+    const url = `https://example.com/visit/${refusals}`;
+    throw new UrlElicitationRequiredError([{ mode: "url", message: "Sign the ledger", url, elicitationId: `${refusals}` }]);
   });
 
   server.registerTool("steps", { inputSchema: { count: z.number(), millis: z.number() } }, async (args, extra) => {

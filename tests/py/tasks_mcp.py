@@ -7,6 +7,7 @@ import asyncio
 import sys
 from datetime import timedelta
 
+import mcp_types
 from fastmcp import Context, FastMCP
 from fastmcp.utilities.tasks import TaskConfig
 from fastmcp_tasks import TasksExtension
@@ -34,6 +35,33 @@ async def crunch(ctx: Context, seconds: float) -> str:
         raise
     note("end")
     return "crunched"
+
+
+def question(message: str) -> mcp_types.ElicitRequest:
+    """Asks for one text."""
+    schema = {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]}
+    return mcp_types.ElicitRequest(
+        params=mcp_types.ElicitRequestFormParams(message=message, requested_schema=schema)
+    )
+
+
+@mcp.tool(task=TaskConfig(mode="required", poll_interval=timedelta(milliseconds=200)))
+async def choose(ctx: Context) -> str | mcp_types.InputRequiredResult:
+    """Asks twice, within its task."""
+    given = ctx.input_responses or {}
+    if not given:
+        note("asked")
+        return mcp_types.InputRequiredResult(input_requests={"grain": question("Which grain?")})
+    if "grain" in given:
+        if given["grain"].action != "accept":
+            return f"nothing: {given['grain'].action}"
+        note("asked")
+        grain = given["grain"].content["value"]
+        return mcp_types.InputRequiredResult(
+            input_requests={"amount": question(f"How much {grain}?")}, request_state=grain
+        )
+    note("ground")
+    return f"{given['amount'].content['value']} of {ctx.request_state}"
 
 
 @mcp.tool(task=True)

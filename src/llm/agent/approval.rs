@@ -1,7 +1,7 @@
 //! Tool calls that wait for a person: their interrupts, and the replies in the next run's `resume`.
 //!
-//! A call that needs approval ends the run with an interrupt whose id has the call's id and a digest of its tool and
-//! arguments. The next run finds the call in the conversation by both. **One reply decides on one call, the one that
+//! A call that needs approval ends the run with an interrupt whose id has the call's id, its MCP server if it has one, and a
+//! digest of its tool and arguments. The next run finds the call in the conversation by both. **One reply decides on one call, the one that
 //! was shown**: a call with the same id and another digest, which only a client can add, is never decided on, and of
 //! several equal calls one is. Conversations may have several calls of one id; the first that was decided on counts, or
 //! else the first.
@@ -24,7 +24,7 @@ use crate::{
         ToolMessage,
         approval::{ApprovalDecision, approval_schema, contradictory_replies},
     },
-    tools::{Approval, CallReplies, OfferedTool, ToolSpec, call_digest},
+    tools::{Approval, CallReplies, OfferedTool, Tool, bound_call, is_bound_to},
 };
 
 const ID_PREFIX: &str = "approval:";
@@ -108,12 +108,15 @@ fn decision_on<'e>(
     {
         return Some((Ok(replies), questions));
     }
-    let id = interrupt_id(call);
-    let approvals: Vec<_> = entries.iter().filter(|entry| entry.interrupt_id == id).collect();
+    let bound =
+        |entry: &'e ResumeEntry| entry.interrupt_id.strip_prefix(ID_PREFIX).filter(|bound| is_bound_to(call, bound));
+    let approvals: Vec<_> = entries.iter().filter(|entry| bound(entry).is_some()).collect();
     let first = *approvals.first()?;
-    let decision =
-        if contradictory.contains(&id) { ApprovalDecision::Unclear } else { ApprovalDecision::of(first, true) };
-    is_open(&[first]).then(|| (decide(decision).map(|edited| CallReplies::none(call, edited)), approvals))
+    let is_clear = approvals.iter().all(|entry| entry.interrupt_id == first.interrupt_id)
+        && !contradictory.contains(&first.interrupt_id);
+    let decision = if is_clear { ApprovalDecision::of(first, true) } else { ApprovalDecision::Unclear };
+    let bound = bound(first).unwrap_or_default().to_owned();
+    is_open(&[first]).then(|| (decide(decision).map(|edited| CallReplies::none(bound, edited)), approvals))
 }
 
 /// CopilotKit adds such a message to the conversation beside the `resume` entry.
@@ -132,17 +135,13 @@ async fn interrupt_if_needed(call: &ToolCall, catalog: &ToolCatalog) -> Option<I
         return None;
     };
     let arguments = validator.check(&call.function.arguments).await.ok()?;
-    (tool.approval(&arguments) == Approval::Needed).then(|| approval_interrupt(call, &arguments, tool.spec()))
-}
-
-fn interrupt_id(call: &ToolCall) -> InterruptId {
-    format!("{ID_PREFIX}{}:{}", call_digest(call), call.id).into()
+    (tool.approval(&arguments) == Approval::Needed).then(|| approval_interrupt(call, &arguments, &**tool))
 }
 
 /// `arguments` are those that run. If they were repaired, the question has them in place of the model's text.
-pub(super) fn approval_interrupt(call: &ToolCall, arguments: &JsonObject, spec: &ToolSpec) -> Interrupt {
-    let mut interrupt = Interrupt::new("tool_call");
-    interrupt.id = interrupt_id(call);
+pub(super) fn approval_interrupt(call: &ToolCall, arguments: &JsonObject, tool: &dyn Tool) -> Interrupt {
+    let (spec, mut interrupt) = (tool.spec(), Interrupt::new("tool_call"));
+    interrupt.id = format!("{ID_PREFIX}{}", bound_call(call, tool.server())).into();
     let written = call.function.arguments.trim();
     let is_as_written =
         written.is_empty() || serde_json::from_str::<JsonObject>(written).is_ok_and(|written| written == *arguments);

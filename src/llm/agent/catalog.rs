@@ -89,6 +89,14 @@ impl ToolCatalog {
         self.owners.get(name)
     }
 
+    /// Returns the MCP server of the tool that has a name.
+    pub(super) fn server(&self, name: &str) -> Option<&str> {
+        match self.owner(name)? {
+            ToolOwner::Server(tool) => tool.tool.server(),
+            _ => None,
+        }
+    }
+
     /// Returns the name of a tool in metrics. Models and applications can invent names, so theirs have none.
     pub(super) fn metric_name(&self, name: &str) -> String {
         match self.owner(name) {

@@ -19,7 +19,7 @@ use crate::{
     agent::RunContext,
     llm::history,
     protocol::{
-        Event, Message, TokenUsage, ToolCallId,
+        Event, Message, TokenUsage, ToolCall, ToolCallId,
         event::{RunFinished, RunOutcome},
     },
     tools::{KeptValue, Repeat},
@@ -32,6 +32,8 @@ enum TurnMark {
     Answer {
         step: u32,
         usage: Vec<TokenUsage>,
+        /// The MCP servers that carry the calls out.
+        servers: HashMap<ToolCallId, String>,
     },
     /// The last answer is complete.
     LastAnswer {
@@ -51,6 +53,8 @@ pub(super) struct EarlierTurns {
     pub(super) steps: u32,
     /// The calls that may have taken effect.
     pub(super) started: HashSet<ToolCallId>,
+    /// The MCP servers that carry out the calls of the last answer.
+    servers: HashMap<ToolCallId, String>,
     /// What calls without a result have kept.
     kept: HashMap<ToolCallId, Value>,
     /// The end of a run whose last answer is complete.
@@ -64,7 +68,9 @@ impl EarlierTurns {
         let marks = cx.continuation().map(|continuation| &continuation.marks[..]).unwrap_or_default();
         for mark in marks.iter().filter_map(|mark| TurnMark::deserialize(mark).ok()) {
             match mark {
-                TurnMark::Answer { step, usage } => (turns.steps, used) = (step, usage),
+                TurnMark::Answer { step, usage, servers } => {
+                    (turns.steps, used, turns.servers) = (step, usage, servers);
+                }
                 TurnMark::LastAnswer { result, usage } => {
                     let outcome = RunOutcome::success();
                     let mut finished = RunFinished::new(cx.thread_id().clone(), cx.run_id().clone(), outcome);
@@ -95,7 +101,8 @@ impl EarlierTurns {
         let mut plan = TurnPlan::of_decisions(prior.decided, catalog).await;
         plan.resume_tasks(prior.tasks, messages, catalog, cx);
         if self.steps > 0 {
-            plan.add_turn(&history::open_calls(messages), catalog, settings.max_calls_per_turn).await;
+            let calls = history::open_calls(messages);
+            plan.add_earlier_turn(&calls, &self.servers, catalog, settings.max_calls_per_turn).await;
         }
         plan.go_on(&self.kept);
         plan.stop_started(&self.started, settings.unknown_outcome);
@@ -109,12 +116,24 @@ pub(super) fn used_ids(messages: &[Message], cx: &RunContext) -> HashSet<ToolCal
     history::call_ids(messages).into_iter().chain(taken_back).collect()
 }
 
-/// Marks a complete answer. One that has to be corrected, or that fails the run, is asked for again.
-pub(super) fn answer(cx: &RunContext, step: u32, next: &NextStep, has_calls: bool) {
+/// Marks a complete answer, the last of `messages`. One that has to be corrected, or that fails the run, is asked for again.
+pub(super) fn answer(
+    cx: &RunContext,
+    step: u32,
+    next: &NextStep,
+    has_calls: bool,
+    messages: &[Message],
+    catalog: &ToolCatalog,
+) {
     let usage = || cx.usage();
+    let answer = || {
+        let calls = history::open_calls(messages).into_iter().map(|(call, _)| call);
+        let server = |call: &ToolCall| Some((call.id.clone(), catalog.server(&call.function.name)?.to_owned()));
+        TurnMark::Answer { step, usage: usage(), servers: calls.filter_map(server).collect() }
+    };
     match next {
-        NextStep::AskModel => mark(cx, || TurnMark::Answer { step, usage: usage() }),
-        NextStep::Finish(_) if has_calls => mark(cx, || TurnMark::Answer { step, usage: usage() }),
+        NextStep::AskModel => mark(cx, answer),
+        NextStep::Finish(_) if has_calls => mark(cx, answer),
         NextStep::Finish(result) => mark(cx, || TurnMark::LastAnswer { result: result.clone(), usage: usage() }),
         NextStep::AskForCorrection(_) | NextStep::AskAgain(_) | NextStep::Fail(_) => {}
     }

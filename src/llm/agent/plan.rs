@@ -17,7 +17,7 @@ use crate::{
     base::repairs::{Partner, Repair, repaired},
     llm::{call_content::bounded, history},
     protocol::{Interrupt, JsonObject, Message, MessageId, ToolCall, ToolCallId},
-    tools::{Approval, CallReplies, OfferedTool, Repeat},
+    tools::{Approval, CallReplies, OfferedTool, Repeat, bound_call},
 };
 
 /// The longest part of an unknown tool's name that the model is told, in characters.
@@ -125,6 +125,26 @@ impl TurnPlan {
         }
     }
 
+    /// Adds the calls of an answer that a lost server was given. Those whose tool is one of another MCP server now do not run.
+    pub(super) async fn add_earlier_turn(
+        &mut self,
+        calls: &[(&ToolCall, &MessageId)],
+        servers: &HashMap<ToolCallId, String>,
+        catalog: &ToolCatalog,
+        max_calls: usize,
+    ) {
+        let is_same = |(call, _): &(&ToolCall, &MessageId)| {
+            servers.get(&call.id).map(String::as_str) == catalog.server(&call.function.name)
+        };
+        let (same, others): (Vec<_>, Vec<_>) = calls.iter().copied().partition(is_same);
+        self.add_turn(&same, catalog, max_calls).await;
+        for (call, _) in others {
+            if !self.calls.iter().any(|planned| planned.call == call.id) {
+                self.push(call, catalog, gone(call));
+            }
+        }
+    }
+
     /// Stops the calls that a lost server has started: only calls that must not run twice are known to have started.
     pub(super) fn stop_started(&mut self, started: &HashSet<ToolCallId>, policy: UnknownOutcome) {
         for mut call in self.calls.extract_if(.., |call| started.contains(&call.call)).collect::<Vec<_>>() {
@@ -214,11 +234,11 @@ impl TurnPlan {
             Some(ToolOwner::State) => CallAction::State(arguments.clone()),
             Some(ToolOwner::Subagent(subagent)) => SubagentTask::parse(subagent, arguments, &call.id, parent)
                 .map_or_else(CallAction::failed, CallAction::Task),
-            Some(ToolOwner::Server(tool)) => match tool_action(tool, arguments, CallReplies::none(call, None)).await {
+            Some(ToolOwner::Server(tool)) => match new_action(tool, call).await {
                 Err(problem) => CallAction::failed(problem),
                 Ok(action) if tool.tool.approval(&action.arguments) == Approval::NotNeeded => CallAction::Tool(action),
                 Ok(action) => {
-                    self.interrupts.push(approval::approval_interrupt(call, &action.arguments, tool.tool.spec()));
+                    self.interrupts.push(approval::approval_interrupt(call, &action.arguments, &*tool.tool));
                     return;
                 }
             },
@@ -232,6 +252,9 @@ async fn approved_action(call: &ToolCall, replies: CallReplies, catalog: &ToolCa
     let Some(ToolOwner::Server(tool)) = catalog.owner(&call.function.name) else {
         return gone(call);
     };
+    if !replies.are_of(call, tool.tool.server()) {
+        return gone(call);
+    }
     let action = match replies.edited.clone() {
         Some(edited) => edited_action(tool, edited, replies).await,
         None => tool_action(tool, &call.function.arguments, replies).await,
@@ -241,6 +264,11 @@ async fn approved_action(call: &ToolCall, replies: CallReplies, catalog: &ToolCa
 
 fn gone(call: &ToolCall) -> CallAction {
     CallAction::failed(format!("Error: there is no tool {:?} any more", short(&call.function.name)))
+}
+
+async fn new_action(tool: &OfferedTool, call: &ToolCall) -> Result<Box<ToolAction>, String> {
+    let replies = CallReplies::none(bound_call(call, tool.tool.server()), None);
+    tool_action(tool, &call.function.arguments, replies).await
 }
 
 /// What a person wrote is not repaired.

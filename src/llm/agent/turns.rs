@@ -112,7 +112,7 @@ pub(super) fn turns(
             if let Some(event) = turns.review(answer.finish()?).await {
                 yield event;
             }
-            marks::answer(&cx, turns.steps, &turns.next, turns.has_calls());
+            marks::answer(&cx, turns.steps, &turns.next, turns.has_calls(), &turns.messages, &catalog);
         }
     }
 }

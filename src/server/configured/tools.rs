@@ -24,8 +24,8 @@ use crate::{
     store::Store,
     tools::{
         Tool, Toolbox, builtin,
-        http::HttpTool,
-        login::{LoginPlace, LoginService},
+        http::{HttpTool, HttpToolOptions},
+        login::{LoginPlace, LoginService, PersonLogin},
         mcp::McpServer,
         sandbox::Sandbox,
     },
@@ -44,7 +44,7 @@ const PROMPTS: &str = "prompts";
 pub(in crate::server) struct ServerTools {
     tools: IndexMap<String, Arc<dyn Tool>>,
     pub(in crate::server) mcp: IndexMap<String, Arc<McpServer>>,
-    /// Set if people log in at an MCP server.
+    /// Set if people log in at an MCP server or a web service.
     logins: Option<Arc<LoginService>>,
     /// The URL of this server for browsers, if it is configured.
     public_url: Option<String>,
@@ -59,9 +59,10 @@ impl ServerTools {
         let mut all = Self::default();
         builtin::tools().into_iter().for_each(|tool| all.add(tool));
         let mut errors = Vec::new();
+        all.logins = build_logins(config, origin)?;
         for (name, options) in &config.tools {
             let table = ["tools", name];
-            match HttpTool::new(name, options.clone()) {
+            match all.http_tool(name, options) {
                 _ if all.tools.contains_key(name) => {
                     errors.push(origin.error(&table, "there is a built-in tool of this name"));
                 }
@@ -69,7 +70,6 @@ impl ServerTools {
                 Err(error) => errors.push(origin.option_error(&table, &error)),
             }
         }
-        all.logins = build_logins(config, origin)?;
         all.public_url = config.server.public_url.clone();
         for (name, options) in &config.mcp {
             let server = match &all.logins {
@@ -92,6 +92,12 @@ impl ServerTools {
             all.sandbox = Some(sandbox);
         }
         Ok(all)
+    }
+
+    fn http_tool(&self, name: &str, options: &HttpToolOptions) -> Result<HttpTool, InvalidOption> {
+        let account = options.login_server()?.map(|(account, _)| account);
+        let login = self.logins.clone().zip(account).map(|(logins, account)| PersonLogin::new(logins, account.into()));
+        HttpTool::build(name.to_owned(), options.clone(), login)
     }
 
     /// Adds a tool under its name. It replaces a tool of the same name.
@@ -122,7 +128,7 @@ impl ServerTools {
         })
     }
 
-    /// Lets people log in at MCP servers, if a store can keep their tokens. Returns the routes for it.
+    /// Lets people log in at other servers, if a store can keep their tokens. Returns the routes for it.
     pub(in crate::server) fn login_routes(
         &self,
         store: Option<&Arc<dyn Store>>,
@@ -192,6 +198,26 @@ fn build_logins(config: &Config, origin: &Origin) -> Result<Option<Arc<LoginServ
     for (name, options) in &config.mcp {
         let server = options.login_server().map_err(|error| origin.option_error(&["mcp", name], &error))?;
         servers.extend(server.map(|server| (name.clone(), server)));
+    }
+    let mut tools: IndexMap<String, (&String, &HttpToolOptions)> = IndexMap::new();
+    for (name, options) in &config.tools {
+        let server = options.login_server().map_err(|error| origin.option_error(&["tools", name], &error))?;
+        let Some((account, server)) = server else { continue };
+        let problem = match tools.get(&account) {
+            Some((_, other)) if other.login_options() == options.login_options() => continue,
+            Some((other, _)) => {
+                format!("the tool `{other}` of {account} has another login: tools of one host share it")
+            }
+            None if servers.contains_key(&account) => {
+                format!("people log in at an MCP server `{account}`: rename that")
+            }
+            None => {
+                tools.insert(account.clone(), (name, options));
+                servers.insert(account, server);
+                continue;
+            }
+        };
+        return Err(origin.error(&["tools", name, "login"], &problem));
     }
     if servers.is_empty() {
         return Ok(None);
@@ -282,6 +308,23 @@ mod tests {
             let error = build(&text).err().unwrap();
             assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");
         }
+    }
+
+    #[test]
+    fn tools_of_one_host_share_a_login_and_no_other_has_its_name() {
+        let login = "login = \"person\"\nlogin_authorization_url = \"https://id/a\"\n\
+                     login_token_url = \"https://id/t\"\nlogin_client_id = \"agui\"\n";
+        let secrets = "[secrets]\nkey_env = \"PATH\"\n";
+        let (one, two) = (format!("{WEATHER}{login}"), format!("{WEATHER}{login}").replace("weather", "rain"));
+        let tools = build(&format!("{secrets}{one}{two}")).unwrap();
+        assert!(tools.toolbox(&["weather", "rain"]).is_ok());
+        let other = two.replace("agui", "other");
+        let error = build(&format!("{secrets}{one}{other}")).err().unwrap();
+        assert!(error.contains("tools.rain.login: the tool `weather` of h has another login"), "{error}");
+        build(&format!("{secrets}{one}{}", other.replace("//h", "//h:8443"))).unwrap();
+        let server = "[mcp.h]\nurl = \"https://mcp/\"\nlogin = \"person\"\n";
+        let error = build(&format!("{secrets}{one}{server}")).err().unwrap();
+        assert!(error.contains("tools.weather.login: people log in at an MCP server `h`"), "{error}");
     }
 
     #[test]

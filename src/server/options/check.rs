@@ -109,7 +109,9 @@ impl Config {
 
     /// Logins need a key, an address for browsers, and callers who are told apart, or one person alone.
     fn check_logins(&self, origin: &Origin) -> Result<(), ConfigError> {
-        let Some((name, _)) = self.mcp.iter().find(|(_, server)| server.login.is_some()) else { return Ok(()) };
+        let servers = self.mcp.iter().filter(|(_, server)| server.login.is_some()).map(|(name, _)| ["mcp", name]);
+        let tools = self.tools.iter().filter(|(_, tool)| tool.login.is_some()).map(|(name, _)| ["tools", name]);
+        let Some([section, name]) = servers.chain(tools).next() else { return Ok(()) };
         let is_loopback = self.server.listen.ip().to_canonical().is_loopback();
         let problem = if self.secrets.key_env.is_none() {
             "logins are stored sealed: set [secrets] key_env"
@@ -120,7 +122,7 @@ impl Config {
         } else {
             return Ok(());
         };
-        Err(origin.error(&["mcp", name, "login"], problem))
+        Err(origin.error(&[section, name, "login"], problem))
     }
 
     fn check_values(&self, origin: &Origin) -> Result<(), ConfigError> {

@@ -279,6 +279,11 @@ fn a_wrong_file_is_refused_with_the_line_and_the_nearest_name() {
         ),
         ("[mcp.a]\ncommand = [\"x\"]\nlogin = \"person\"", "my.toml:3:1: mcp.a.login: only a `url` has logins"),
         (
+            "[tools.a]\nkind = \"http\"\ndescription = \"d\"\nurl = \"https://h/\"\nlogin = \"person\"\nlogin_authorization_url = \"https://i/\"\n\
+             login_token_url = \"https://i/\"\nlogin_client_id = \"c\"",
+            "my.toml:5:1: tools.a.login: logins are stored sealed: set [secrets] key_env",
+        ),
+        (
             "[mcp.a]\nurl = \"https://h/\"\nlogin_scopes = [\"x\"]",
             "my.toml:3:1: mcp.a.login_scopes: it is for `login` only",
         ),

@@ -3,17 +3,29 @@
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use reqwest::Method;
+use reqwest::{
+    Method,
+    header::{AUTHORIZATION, HeaderName},
+};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::base::units;
-use crate::tools::{
-    ApprovalRule, CallerHeader, Repeat,
-    caller_headers::CallerHeaders,
-    options::{HeaderSource, InvalidOption, check_not_zero},
+use super::url_template::UrlTemplate;
+use crate::{
+    base::units,
+    tools::{
+        ApprovalRule, CallerHeader, Repeat,
+        caller_headers::CallerHeaders,
+        login::{
+            Authorization, ClientAuth, LoginServer, TokenSource,
+            options::{self as login_options, LoginKind},
+        },
+        options::{HeaderSource, InvalidOption, check_not_zero},
+    },
+    upstream::trust::is_trusted_url,
 };
 
+const NEEDED_FOR_LOGIN: [&str; 3] = ["login_authorization_url", "login_token_url", "login_client_id"];
 const CLIENT_HEADERS: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
 
 /// Options of an HTTP tool: a table `[tools.NAME]` of the configuration.
@@ -43,6 +55,31 @@ pub struct HttpToolOptions {
     /// Headers of the request whose values come from the caller of the run, by name. A model cannot set them.
     #[serde(default)]
     pub headers_from: IndexMap<String, CallerHeader>,
+    /// `person` lets each person log in at the service, by OAuth 2.1, when a call needs it. The calls have the person's token in
+    /// `Authorization`. Tools of the same host share the login. Needs `[secrets]`.
+    #[serde(default)]
+    pub(crate) login: Option<LoginKind>,
+    /// With `login`: the page of the authorization server that a login begins at. It may have a query.
+    #[serde(default)]
+    pub(crate) login_authorization_url: Option<String>,
+    /// With `login`: the token endpoint of the authorization server.
+    #[serde(default)]
+    pub(crate) login_token_url: Option<String>,
+    /// With `login`: the endpoint that revokes tokens when a person disconnects the account (RFC 7009).
+    #[serde(default)]
+    pub(crate) login_revocation_url: Option<String>,
+    /// With `login`: the id of this server as a client of the authorization server.
+    #[serde(default)]
+    pub(crate) login_client_id: Option<String>,
+    /// With `login`: the environment variable with the client's secret, if it has one.
+    #[serde(default)]
+    pub(crate) login_client_secret_env: Option<String>,
+    /// With `login_client_secret_env`: the way to send the secret. Default: `basic`.
+    #[serde(default)]
+    pub(crate) login_client_auth: Option<ClientAuth>,
+    /// With `login`: the scopes to ask for. If the list is empty, the authorization server decides.
+    #[serde(default)]
+    pub(crate) login_scopes: Vec<String>,
     /// The part of a JSON response that is the result, as a JSON Pointer, or a table with one for each member of the result.
     /// Default: all of it.
     #[serde(default)]
@@ -158,6 +195,7 @@ impl HttpToolOptions {
         if let Some(name) = self.headers.keys().find(|name| is_reserved(name)) {
             return invalid("headers", &format!("`{}` is set by the server itself", name.to_ascii_lowercase()));
         }
+        self.check_login()?;
         self.caller_headers()?;
         if self.result.as_ref().is_some_and(|selection| !selection.is_valid()) {
             return invalid("result", "a JSON Pointer such as \"/current/summary\" begins with a `/`");
@@ -165,8 +203,71 @@ impl HttpToolOptions {
         check_not_zero([("timeout_secs", self.timeout.is_zero()), ("max_result_bytes", self.max_result_bytes == 0)])
     }
 
+    fn check_login(&self) -> Result<(), InvalidOption> {
+        let urls = [
+            ("login_authorization_url", &self.login_authorization_url),
+            ("login_token_url", &self.login_token_url),
+            ("login_revocation_url", &self.login_revocation_url),
+        ];
+        let further = [
+            ("login_client_id", self.login_client_id.is_some()),
+            ("login_client_secret_env", self.login_client_secret_env.is_some()),
+            ("login_client_auth", self.login_client_auth.is_some()),
+            ("login_scopes", !self.login_scopes.is_empty()),
+        ];
+        let further: Vec<_> = urls.iter().map(|(key, url)| (*key, url.is_some())).chain(further).collect();
+        login_options::check(self.login, &further, &self.headers)?;
+        let is_needed = |(key, is_set): &&(&str, bool)| !is_set && NEEDED_FOR_LOGIN.contains(key);
+        let untrusted = urls.iter().find(|(_, url)| url.as_ref().is_some_and(|url| !is_trusted_url(url)));
+        let (key, problem) = if let (Some(_), Some((key, _))) = (self.login, further.iter().find(is_needed)) {
+            (*key, "it is needed with `login`: a web service does not name its authorization server")
+        } else if let Some((key, _)) = untrusted {
+            (*key, "expected https, without credentials; http is accepted for this machine only")
+        } else if self.login_client_auth.is_some() && self.login_client_secret_env.is_none() {
+            ("login_client_auth", "it is for `login_client_secret_env` only")
+        } else {
+            return Ok(());
+        };
+        Err(InvalidOption::new(key, problem))
+    }
+
+    /// Returns the service as one that people log in at, with the client's secret from the environment, and its name, by which
+    /// tools share a login: the host, which gets the tokens. `None` without `login`.
+    pub(crate) fn login_server(&self) -> Result<Option<(String, LoginServer)>, InvalidOption> {
+        let (Some(LoginKind::Person), Some(endpoint), Some(token_endpoint), Some(id)) =
+            (self.login, &self.login_authorization_url, &self.login_token_url, &self.login_client_id)
+        else {
+            return Ok(None);
+        };
+        let template = UrlTemplate::parse(&self.url).map_err(|problem| InvalidOption::new("url", problem))?;
+        let auth = self.login_client_auth.unwrap_or_default();
+        let authorization = Authorization {
+            endpoint: endpoint.clone(),
+            scopes: self.login_scopes.clone(),
+            issuer: None,
+            names_issuer: false,
+            source: TokenSource {
+                token_endpoint: token_endpoint.clone(),
+                revocation_endpoint: self.login_revocation_url.clone(),
+                client: login_options::client(id, self.login_client_secret_env.as_deref(), auth)?,
+                resource: None,
+            },
+        };
+        let server = LoginServer::written(template.host().to_owned(), authorization)?;
+        Ok(Some((template.authority(), server)))
+    }
+
+    /// Returns the options that tools with the same login have in common.
+    pub(crate) fn login_options(&self) -> impl PartialEq {
+        let urls = (&self.login_authorization_url, &self.login_token_url, &self.login_revocation_url);
+        let client = (&self.login_client_id, &self.login_client_secret_env, self.login_client_auth);
+        (urls, client, &self.login_scopes)
+    }
+
     pub(super) fn caller_headers(&self) -> Result<CallerHeaders, InvalidOption> {
-        CallerHeaders::new(&self.headers_from, &self.headers, |name| is_reserved(name.as_str()))
+        let is_of_login = |name: &str| self.login.is_some() && name == AUTHORIZATION.as_str();
+        let is_reserved = |name: &HeaderName| is_reserved(name.as_str()) || is_of_login(name.as_str());
+        CallerHeaders::new(&self.headers_from, &self.headers, is_reserved)
     }
 }
 
@@ -194,6 +295,47 @@ mod tests {
         let defaults = read("").unwrap();
         assert_eq!((defaults.method, defaults.timeout), (HttpMethod::Get, Duration::from_secs(30)));
         assert_eq!((defaults.approval, defaults.max_result_bytes), (ApprovalRule::Never, 256 * 1024));
+    }
+
+    const LOGIN: &str = "login = \"person\"\nlogin_authorization_url = \"https://id/a?x=y\"\n\
+                         login_token_url = \"https://id/t\"\nlogin_client_id = \"agui\"\n";
+
+    #[test]
+    fn a_login_needs_what_no_service_says() {
+        read(LOGIN).unwrap().check().unwrap();
+        assert_eq!(read(LOGIN).unwrap().login_server().unwrap().unwrap().0, "h");
+        let with_port =
+            read(LOGIN).map(|options| HttpToolOptions { url: "https://h:8443/x".into(), ..options }).unwrap();
+        assert_eq!(with_port.login_server().unwrap().unwrap().0, "h:8443");
+        let without = |option: &str| -> String {
+            LOGIN.lines().filter(|line| !line.starts_with(option)).map(|line| format!("{line}\n")).collect()
+        };
+        let with = |more: &str| format!("{LOGIN}{more}");
+        for (text, expected) in [
+            (without("login_token_url"), "login_token_url: it is needed with `login`"),
+            (without("login_authorization_url"), "login_authorization_url: it is needed with `login`"),
+            (without("login_client_id"), "login_client_id: it is needed with `login`"),
+            (without("login ="), "login_authorization_url: it is for `login` only"),
+            ("login_client_auth = \"post\"".to_owned(), "login_client_auth: it is for `login` only"),
+            (LOGIN.replace("https://id/t", "http://id/t"), "login_token_url: expected https"),
+            (LOGIN.replace("https://id/a", "https://u:p@id/a"), "login_authorization_url: expected https, without"),
+            (with("login_revocation_url = \"ftp://id/\""), "login_revocation_url: expected https"),
+            (with("login_client_auth = \"post\""), "login_client_auth: it is for `login_client_secret_env` only"),
+            (with("headers = { authorization = \"x\" }"), "headers: `authorization` is set by `login`"),
+            (
+                with("headers_from = { Authorization = \"header:x\" }"),
+                "headers_from: `authorization` is set by the server itself",
+            ),
+        ] {
+            let error = read(&text).unwrap().check().unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text}\n{error}");
+        }
+        let unset = read(&with("login_client_secret_env = \"AGUI_NOT_THERE\"")).unwrap();
+        let error = unset.login_server().err().unwrap().to_string();
+        assert_eq!(error, "login_client_secret_env: the environment variable AGUI_NOT_THERE is not set");
+        // Nothing would add the token.
+        let error = super::super::HttpTool::new("t", read(LOGIN).unwrap()).unwrap_err().to_string();
+        assert!(error.starts_with("login: only a server with a configuration"), "{error}");
     }
 
     #[test]

@@ -4,18 +4,20 @@ use std::{collections::HashSet, fmt};
 
 use async_trait::async_trait;
 use reqwest::{
-    Client, Method,
+    Client, Method, RequestBuilder, Response, StatusCode,
     header::{ACCEPT, HeaderMap, HeaderValue},
 };
 use serde_json::{Value, json};
 
 use super::{options::HttpToolOptions, response, url_template::UrlTemplate};
 use crate::{
+    auth::owner_of,
     base::trace::TRACEPARENT,
     protocol::{JsonObject, MessageContent},
     tools::{
         Approval, Repeat, Tool, ToolContext, ToolError, ToolSpec, Validator,
         caller_headers::CallerHeaders,
+        login::{PersonLogin, PersonTokens},
         options::{InvalidOption, header_map},
         secrets::Secrets,
     },
@@ -35,6 +37,7 @@ pub struct HttpTool {
     placed: HashSet<String>,
     secrets: Secrets,
     client: Client,
+    login: Option<PersonLogin>,
 }
 
 impl HttpTool {
@@ -43,8 +46,20 @@ impl HttpTool {
     /// # Errors
     /// An [`InvalidOption`] for the first wrong option.
     pub fn new(name: impl Into<String>, options: HttpToolOptions) -> Result<Self, InvalidOption> {
+        Self::build(name.into(), options, None)
+    }
+
+    /// Like [`new`](Self::new), with the logins at the service if people log in there.
+    pub(crate) fn build(
+        name: String,
+        options: HttpToolOptions,
+        login: Option<PersonLogin>,
+    ) -> Result<Self, InvalidOption> {
         options.check()?;
         let invalid = |key: &'static str| move |problem: String| InvalidOption::new(key, problem);
+        if options.login.is_some() && login.is_none() {
+            return Err(invalid("login")("only a server with a configuration has logins".to_owned()));
+        }
         let template = UrlTemplate::parse(&options.url).map_err(invalid("url"))?;
         let parameters = parameters(&options, &template).map_err(invalid("parameters"))?;
         Validator::new(&parameters).map_err(invalid("parameters"))?;
@@ -53,11 +68,11 @@ impl HttpTool {
             .map_err(|error| invalid("url")(format!("the HTTP client cannot be created: {error}")))?;
         let placed = template.places().iter().map(|(name, _)| (*name).to_owned()).collect();
         let (secrets, caller_headers) = (Secrets::of_headers(&headers), options.caller_headers()?);
-        let spec = ToolSpec { name: name.into(), description: options.description.clone(), parameters };
-        Ok(Self { spec, options, headers, caller_headers, template, placed, secrets, client })
+        let spec = ToolSpec { name, description: options.description.clone(), parameters };
+        Ok(Self { spec, options, headers, caller_headers, template, placed, secrets, client, login })
     }
 
-    fn request(&self, arguments: &JsonObject, of_caller: HeaderMap) -> Result<reqwest::RequestBuilder, String> {
+    fn request(&self, arguments: &JsonObject, of_caller: HeaderMap) -> Result<RequestBuilder, String> {
         let rest = arguments.iter().filter(|(name, _)| !self.placed.contains(*name));
         let method = Method::from(self.options.method);
         let request = if self.options.method.has_body() {
@@ -74,10 +89,49 @@ impl HttpTool {
         Ok(request.headers(self.headers.clone()).headers(of_caller))
     }
 
-    async fn send(&self, arguments: &JsonObject, of_caller: HeaderMap) -> Result<MessageContent, ToolError> {
-        let request = self.request(arguments, of_caller).map_err(ToolError::new)?;
-        let response = request.send().await.map_err(|error| self.send_error(error))?;
+    async fn send(
+        &self,
+        arguments: &JsonObject,
+        of_caller: HeaderMap,
+        cx: &ToolContext,
+        secrets: &mut Secrets,
+    ) -> Result<MessageContent, ToolError> {
+        let request = || self.request(arguments, of_caller.clone()).map_err(ToolError::new);
+        let response = match &self.login {
+            Some(login) => self.sent_with_token(request, login, cx, secrets).await?,
+            None => self.sent(request()?).await?,
+        };
         response::to_content(response, self.options.result.as_ref(), self.options.max_result_bytes).await
+    }
+
+    /// Sends a request with the token of the run's person, and once more with another token if the service refuses it with 401.
+    ///
+    /// # Errors
+    /// Without a token that the service takes, the question to log in.
+    async fn sent_with_token(
+        &self,
+        request: impl Fn() -> Result<RequestBuilder, ToolError>,
+        login: &PersonLogin,
+        cx: &ToolContext,
+        secrets: &mut Secrets,
+    ) -> Result<Response, ToolError> {
+        let tokens = PersonTokens::new(login.clone(), Some(owner_of(cx.principal())));
+        let no_token = |error| ToolError::new("There is no access token now. Try again later.").caused_by(error);
+        let mut token = tokens.current().await.map_err(no_token)?;
+        for is_last in [false, true] {
+            let Some(tried) = token else { break };
+            tokens.secrets().iter().for_each(|secret| secrets.add(secret));
+            let response = self.sent(request()?.bearer_auth(&tried)).await?;
+            if response.status() != StatusCode::UNAUTHORIZED {
+                return Ok(response);
+            }
+            token = if is_last { None } else { tokens.replace(&tried).await.map_err(no_token)? };
+        }
+        Err(login.question(cx))
+    }
+
+    async fn sent(&self, request: RequestBuilder) -> Result<Response, ToolError> {
+        request.send().await.map_err(|error| self.send_error(error))
     }
 
     fn send_error(&self, error: reqwest::Error) -> ToolError {
@@ -122,7 +176,8 @@ impl Tool for HttpTool {
         if !self.headers.contains_key(TRACEPARENT) {
             cx.trace().add_to(&mut of_caller);
         }
-        let Ok(result) = tokio::time::timeout(self.options.timeout, self.send(&arguments, of_caller)).await else {
+        let sent = self.send(&arguments, of_caller, cx, &mut secrets);
+        let Ok(result) = tokio::time::timeout(self.options.timeout, sent).await else {
             let (host, seconds) = (self.template.host(), self.options.timeout.as_secs_f32());
             return Err(ToolError::new(format!("{host} did not answer within {seconds} s.")));
         };

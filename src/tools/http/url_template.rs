@@ -79,6 +79,11 @@ impl UrlTemplate {
         self.origin.host_str().unwrap_or_default()
     }
 
+    /// Returns the host, with its port unless that is the one of the scheme.
+    pub(super) fn authority(&self) -> String {
+        self.origin.authority().to_owned()
+    }
+
     /// Returns the arguments that have a place, and whether each is required.
     pub(super) fn places(&self) -> Vec<(&str, bool)> {
         let path = self.segments.iter().flatten().map(|piece| (piece, true));

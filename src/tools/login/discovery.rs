@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use reqwest::{
-    StatusCode, Url,
+    Client, RequestBuilder, StatusCode, Url,
     header::{ACCEPT, WWW_AUTHENTICATE},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
-use tokio::time::timeout;
 
-use super::{
-    service::LoginServer,
-    token_request::{ClientAuth, ClientCredentials},
-};
+use super::authorization::{Authorization, ClientAuth, ClientCredentials, TokenSource};
 use crate::{
     agent::LoginError,
-    base::text::shortened,
-    upstream::{body::read_whole, trust::is_trusted_url},
+    base::text::{error_chain, shortened},
+    upstream::{
+        body::read_whole,
+        public_hosts::NamedHosts,
+        trust::{is_trusted_url, server_url},
+    },
 };
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,29 +25,34 @@ const MAX_METADATA_BYTES: usize = 64 * 1024;
 const MAX_AUTHORIZATION_SERVERS: usize = 4;
 const MAX_ERROR_CHARS: usize = 200;
 
-/// An authorization server, for one resource.
-pub(super) struct AuthorizationServer {
-    pub(super) metadata: IssuerMetadata,
-    /// The resource that tokens are for (RFC 8707).
-    pub(super) resource: String,
+/// A server that names its authorization server.
+pub(super) struct Discovery {
+    pub(super) url: Url,
+    /// The hosts of authorization servers; if empty, all with public addresses that the server names.
+    pub(super) hosts: Vec<String>,
+    /// The server's own host, and `hosts`.
+    pub(super) named: NamedHosts,
+    /// `None`: this server registers itself.
+    pub(super) client: Option<ClientCredentials>,
     pub(super) scopes: Vec<String>,
+    pub(super) http: Client,
 }
 
 /// RFC 8414, and OpenID Connect Discovery.
 #[derive(Deserialize)]
-pub(super) struct IssuerMetadata {
-    pub(super) issuer: String,
-    pub(super) authorization_endpoint: String,
-    pub(super) token_endpoint: String,
+struct IssuerMetadata {
+    issuer: String,
+    authorization_endpoint: String,
+    token_endpoint: String,
     registration_endpoint: Option<String>,
-    pub(super) revocation_endpoint: Option<String>,
+    revocation_endpoint: Option<String>,
     #[serde(default)]
     scopes_supported: Vec<String>,
     code_challenge_methods_supported: Option<Vec<String>>,
     #[serde(default)]
     token_endpoint_auth_methods_supported: Vec<String>,
     #[serde(default, rename = "authorization_response_iss_parameter_supported")]
-    pub(super) names_issuer: bool,
+    names_issuer: bool,
 }
 
 /// RFC 9728.
@@ -60,62 +65,198 @@ struct ResourceMetadata {
     scopes_supported: Vec<String>,
 }
 
-#[derive(Default)]
-struct Challenge {
-    resource_metadata: Option<String>,
-    scope: Option<String>,
+/// RFC 7591.
+#[derive(Deserialize)]
+struct Registered {
+    client_id: String,
+    client_secret: Option<String>,
+    token_endpoint_auth_method: Option<String>,
 }
 
-pub(super) async fn discover(server: &LoginServer) -> Result<AuthorizationServer, LoginError> {
-    let challenge = challenge(server).await?;
-    let resource = resource_metadata(server, challenge.resource_metadata.as_deref()).await?;
-    let mut own = server.url.clone();
-    own.set_fragment(None);
-    let resource = match resource {
-        Some(found) if !is_resource_of(&own, &found.resource) => {
-            let other = shortened(&found.resource, MAX_ERROR_CHARS);
-            return Err(LoginError::Failed(format!("the metadata of the server are those of {other}")));
-        }
-        Some(found) => found,
-        // As before RFC 9728: the server is its own authorization server.
-        None => ResourceMetadata {
-            resource: own.to_string(),
-            authorization_servers: vec![own.origin().ascii_serialization()],
-            scopes_supported: Vec::new(),
-        },
-    };
-    let mut failure = LoginError::Failed("the server names no authorization server".to_owned());
-    for issuer in resource.authorization_servers.iter().take(MAX_AUTHORIZATION_SERVERS) {
-        match metadata(server, issuer).await {
-            Ok(metadata) => {
-                let wanted = challenge.scope.iter().flat_map(|scope| scope.split(' ')).map(str::to_owned).collect();
-                let choices = [server.scopes.clone(), wanted, resource.scopes_supported.clone()];
-                let mut scopes = choices.into_iter().find(|scopes| !scopes.is_empty()).unwrap_or_default();
-                // Without it, many give no refresh token.
-                let offline = "offline_access".to_owned();
-                if metadata.scopes_supported.contains(&offline) && !scopes.contains(&offline) {
-                    scopes.push(offline);
+impl Discovery {
+    /// Finds the authorization server, as which client this server asks it, and for what.
+    pub(super) async fn authorization(&self, redirect_uri: &str) -> Result<Authorization, LoginError> {
+        // What a refusal of the server says about authorization.
+        let refused = self.send(self.http.get(self.url.clone()).header(ACCEPT, "text/event-stream")).await?;
+        let header = refused.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+        let challenge = header.filter(|_| refused.status() == StatusCode::UNAUTHORIZED).unwrap_or_default();
+        let resource = self.resource(parameter(challenge, "resource_metadata")).await?;
+        let mut failure = failed("the server names no authorization server".to_owned());
+        for issuer in resource.authorization_servers.iter().take(MAX_AUTHORIZATION_SERVERS) {
+            match self.issuer(issuer).await {
+                Ok(metadata) => {
+                    let wanted = parameter(challenge, "scope").unwrap_or_default();
+                    let wanted = wanted.split_whitespace().map(str::to_owned).collect();
+                    let choices = [self.scopes.clone(), wanted, resource.scopes_supported];
+                    let scopes = choices.into_iter().find(|scopes| !scopes.is_empty()).unwrap_or_default();
+                    return self.authorization_at(metadata, scopes, resource.resource, redirect_uri).await;
                 }
-                return Ok(AuthorizationServer { metadata, resource: resource.resource, scopes });
+                Err(error) => failure = error,
             }
-            Err(error) => failure = error,
+        }
+        Err(failure)
+    }
+
+    async fn authorization_at(
+        &self,
+        metadata: IssuerMetadata,
+        mut scopes: Vec<String>,
+        resource: String,
+        redirect_uri: &str,
+    ) -> Result<Authorization, LoginError> {
+        // Without it, many give no refresh token.
+        let offline = "offline_access".to_owned();
+        if metadata.scopes_supported.contains(&offline) && !scopes.contains(&offline) {
+            scopes.push(offline);
+        }
+        let client = match &self.client {
+            Some(client) => client.clone(),
+            None => self.register(&metadata, redirect_uri).await?,
+        };
+        Ok(Authorization {
+            endpoint: metadata.authorization_endpoint,
+            scopes,
+            issuer: Some(metadata.issuer),
+            names_issuer: metadata.names_issuer,
+            source: TokenSource {
+                token_endpoint: metadata.token_endpoint,
+                // A wrong one is not worth a failure.
+                revocation_endpoint: metadata.revocation_endpoint.filter(|url| self.check(url).is_ok()),
+                client,
+                resource: Some(resource),
+            },
+        })
+    }
+
+    /// Checks that a URL which another server has named may be used.
+    fn check(&self, url: &str) -> Result<Url, LoginError> {
+        let parsed = server_url(url).ok_or_else(|| failed(format!("{url:?} is not a URL")))?;
+        let is_own = parsed.host_str() == self.url.host_str();
+        let host = parsed.host_str().unwrap_or_default();
+        let is_listed = self.hosts.iter().any(|listed| listed.eq_ignore_ascii_case(host));
+        let is_trusted = is_trusted_url(url) || (is_own && self.url.scheme() == "http");
+        let problem = if !is_own && !is_listed && !self.hosts.is_empty() {
+            "is not in `login_hosts`"
+        } else if !is_trusted {
+            "is not https"
+        } else if !self.named.permits(&parsed) {
+            "has a private address, and is not in `login_hosts`"
+        } else {
+            return Ok(parsed);
+        };
+        Err(failed(format!("the authorization server {} {problem}", parsed.origin().ascii_serialization())))
+    }
+
+    async fn resource(&self, named: Option<String>) -> Result<ResourceMetadata, LoginError> {
+        let mut own = self.url.clone();
+        own.set_fragment(None);
+        let urls = match named {
+            Some(named) => vec![self.check(&named)?],
+            None => well_known(&own, "oauth-protected-resource", false),
+        };
+        match self.first::<ResourceMetadata>(urls).await? {
+            Some(found) if is_resource_of(&own, &found.resource) => Ok(found),
+            Some(found) => {
+                let other = shortened(&found.resource, MAX_ERROR_CHARS);
+                Err(failed(format!("the metadata of the server are those of {other}")))
+            }
+            // As before RFC 9728: the server is its own authorization server.
+            None => Ok(ResourceMetadata {
+                resource: own.to_string(),
+                authorization_servers: vec![own.origin().ascii_serialization()],
+                scopes_supported: Vec::new(),
+            }),
         }
     }
-    Err(failure)
+
+    async fn issuer(&self, issuer: &str) -> Result<IssuerMetadata, LoginError> {
+        let url = self.check(issuer)?;
+        let kinds = ["oauth-authorization-server", "openid-configuration"];
+        let urls = kinds.into_iter().flat_map(|kind| well_known(&url, kind, true)).collect();
+        let problem = match self.first::<IssuerMetadata>(urls).await? {
+            None => "has no metadata",
+            Some(found) if found.issuer.trim_end_matches('/') != issuer.trim_end_matches('/') => {
+                "names another issuer in its metadata"
+            }
+            Some(found) if found.code_challenge_methods_supported.iter().any(|known| !has(known, "S256")) => {
+                "does not know PKCE with S256"
+            }
+            Some(found) => {
+                self.check(&found.authorization_endpoint)?;
+                self.check(&found.token_endpoint)?;
+                return Ok(found);
+            }
+        };
+        Err(failed(format!("the authorization server {issuer} {problem}")))
+    }
+
+    /// Registers this server as a client. Each login does: authorization servers forget their clients, and do not say so.
+    async fn register(&self, metadata: &IssuerMetadata, redirect_uri: &str) -> Result<ClientCredentials, LoginError> {
+        let issuer = &metadata.issuer;
+        let Some(endpoint) = &metadata.registration_endpoint else {
+            return Err(failed(format!("{issuer} registers no clients: set `login_client_id`")));
+        };
+        let kind = if redirect_uri.starts_with("https:") || !is_trusted_url(redirect_uri) { "web" } else { "native" };
+        let known = &metadata.token_endpoint_auth_methods_supported;
+        let is_secret_needed = !known.is_empty() && !has(known, "none") && has(known, "client_secret_post");
+        let wanted = json!({
+            "client_name": "agui-server",
+            "application_type": kind,
+            "redirect_uris": [redirect_uri],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": if is_secret_needed { "client_secret_post" } else { "none" },
+        });
+        let client: Registered =
+            self.read(self.http.post(self.check(endpoint)?).json(&wanted)).await?.map_err(|why| {
+                let why = shortened(&why.replace(char::is_control, " "), MAX_ERROR_CHARS);
+                failed(format!("{issuer} does not register this server: {why}"))
+            })?;
+        Ok(ClientCredentials {
+            id: client.client_id,
+            secret: client.client_secret.filter(|secret| !secret.is_empty()),
+            auth: match client.token_endpoint_auth_method.as_deref() {
+                Some("client_secret_post") => ClientAuth::Post,
+                _ => ClientAuth::Basic,
+            },
+        })
+    }
+
+    /// Reads the first JSON document that there is.
+    async fn first<T: DeserializeOwned>(&self, urls: Vec<Url>) -> Result<Option<T>, LoginError> {
+        for url in urls {
+            if let Ok(found) = self.read(self.http.get(url).header(ACCEPT, "application/json")).await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads a JSON document; within it the response that is none.
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<Result<T, String>, LoginError> {
+        let response = self.send(request).await?;
+        let status = response.status();
+        let body = read_whole(response, MAX_METADATA_BYTES).await.unwrap_or_default();
+        let document = serde_json::from_slice(&body).ok().filter(|_| status.is_success());
+        Ok(document.ok_or_else(|| format!("{status} {}", String::from_utf8_lossy(&body))))
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<reqwest::Response, LoginError> {
+        request.timeout(REQUEST_TIMEOUT).send().await.map_err(|error| {
+            let server = error.url().map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+            let problem = if error.is_timeout() { "does not answer" } else { "cannot be reached" };
+            tracing::debug!(cause = error_chain(&error), "a server for logins {problem}");
+            failed(format!("{server} {problem}"))
+        })
+    }
 }
 
-/// Returns what a refusal of the server says about authorization.
-async fn challenge(server: &LoginServer) -> Result<Challenge, LoginError> {
-    let request = server.http.get(server.url.clone()).header(ACCEPT, "text/event-stream").send();
-    let response = timeout(REQUEST_TIMEOUT, request).await.map_err(|_| silent(&server.url))?;
-    let response = response.map_err(|error| unreachable(&server.url, &error))?;
-    let header = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-    Ok(match header {
-        Some(header) if response.status() == StatusCode::UNAUTHORIZED => {
-            Challenge { resource_metadata: parameter(header, "resource_metadata"), scope: parameter(header, "scope") }
-        }
-        _ => Challenge::default(),
-    })
+fn failed(problem: String) -> LoginError {
+    LoginError::Failed(problem)
+}
+
+fn has(known: &[String], wanted: &str) -> bool {
+    known.iter().any(|known| known == wanted)
 }
 
 /// Returns a quoted parameter of a header.
@@ -124,42 +265,6 @@ fn parameter(header: &str, name: &str) -> Option<String> {
     let is_whole = |at: &usize| header[..*at].ends_with([' ', ',']);
     let value = starts.filter(is_whole).find_map(|at| header[at + name.len()..].strip_prefix("=\""))?;
     value.split('"').next().filter(|value| !value.is_empty()).map(str::to_owned)
-}
-
-async fn resource_metadata(server: &LoginServer, named: Option<&str>) -> Result<Option<ResourceMetadata>, LoginError> {
-    if let Some(named) = named {
-        return read(server, &server.check(named)?).await;
-    }
-    for url in well_known(&server.url, "oauth-protected-resource", false) {
-        if let Some(found) = read(server, &url).await? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
-}
-
-async fn metadata(server: &LoginServer, issuer: &str) -> Result<IssuerMetadata, LoginError> {
-    let url = server.check(issuer)?;
-    let urls = well_known(&url, "oauth-authorization-server", true).into_iter();
-    for url in urls.chain(well_known(&url, "openid-configuration", true)) {
-        let Some(found) = read::<IssuerMetadata>(server, &url).await? else { continue };
-        let problem = if found.issuer.trim_end_matches('/') != issuer.trim_end_matches('/') {
-            "names another issuer in its metadata"
-        } else if found
-            .code_challenge_methods_supported
-            .as_ref()
-            .is_some_and(|methods| !methods.iter().any(|it| it == "S256"))
-        {
-            "does not know PKCE with S256"
-        } else {
-            for endpoint in [&found.authorization_endpoint, &found.token_endpoint] {
-                server.check(endpoint)?;
-            }
-            return Ok(found);
-        };
-        return Err(LoginError::Failed(format!("the authorization server {issuer} {problem}")));
-    }
-    Err(LoginError::Failed(format!("the authorization server {issuer} has no metadata")))
 }
 
 /// Returns the URLs at which metadata may be. `is_exact`: those of a path are not at the root.
@@ -187,87 +292,6 @@ fn is_resource_of(server: &Url, resource: &str) -> bool {
     resource.origin() == server.origin()
         && resource.fragment().is_none()
         && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Returns the client as which this server asks: the configured one, or one that it registers now (RFC 7591). Each login
-/// registers one: authorization servers forget their clients, and do not say so.
-pub(super) async fn client(
-    server: &LoginServer,
-    metadata: &IssuerMetadata,
-    redirect_uri: &str,
-) -> Result<ClientCredentials, LoginError> {
-    if let Some(client) = &server.client {
-        return Ok(client.clone());
-    }
-    let issuer = &metadata.issuer;
-    let Some(endpoint) = &metadata.registration_endpoint else {
-        let problem = format!("{issuer} registers no clients: set `login_client_id`");
-        return Err(LoginError::Failed(problem));
-    };
-    let kind = if redirect_uri.starts_with("https:") || !is_trusted_url(redirect_uri) { "web" } else { "native" };
-    let wanted = json!({
-        "client_name": "agui-server",
-        "application_type": kind,
-        "redirect_uris": [redirect_uri],
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
-        "token_endpoint_auth_method": auth_method(metadata),
-    });
-    let endpoint = server.check(endpoint)?;
-    let sent = timeout(REQUEST_TIMEOUT, server.http.post(endpoint.clone()).json(&wanted).send()).await;
-    let response = sent.map_err(|_| silent(&endpoint))?.map_err(|error| unreachable(&endpoint, &error))?;
-    let status = response.status();
-    let body = read_whole(response, MAX_METADATA_BYTES).await.unwrap_or_default();
-    #[derive(Deserialize)]
-    struct Registered {
-        client_id: String,
-        client_secret: Option<String>,
-        token_endpoint_auth_method: Option<String>,
-    }
-    match serde_json::from_slice::<Registered>(&body) {
-        Ok(client) if status.is_success() => Ok(ClientCredentials {
-            id: client.client_id,
-            secret: client.client_secret.filter(|secret| !secret.is_empty()),
-            auth: match client.token_endpoint_auth_method.as_deref() {
-                Some("client_secret_post") => ClientAuth::Post,
-                _ => ClientAuth::Basic,
-            },
-        }),
-        _ => {
-            let reason = shortened(&String::from_utf8_lossy(&body).replace(char::is_control, " "), MAX_ERROR_CHARS);
-            Err(LoginError::Failed(format!("{issuer} does not register this server: {status} {reason}")))
-        }
-    }
-}
-
-fn auth_method(metadata: &IssuerMetadata) -> &'static str {
-    let known = &metadata.token_endpoint_auth_methods_supported;
-    let has = |method: &str| known.iter().any(|known| known == method);
-    if !known.is_empty() && !has("none") && has("client_secret_post") { "client_secret_post" } else { "none" }
-}
-
-/// Reads a JSON document; `None` if there is none at this URL.
-async fn read<T: DeserializeOwned>(server: &LoginServer, url: &Url) -> Result<Option<T>, LoginError> {
-    let reading = async {
-        let response = server.http.get(url.clone()).header(ACCEPT, "application/json").send().await;
-        let response = response.map_err(|error| unreachable(url, &error))?;
-        if response.status() != StatusCode::OK {
-            return Ok(None);
-        }
-        let body = read_whole(response, MAX_METADATA_BYTES).await;
-        Ok(body.ok().and_then(|body| serde_json::from_slice(&body).ok()))
-    };
-    timeout(REQUEST_TIMEOUT, reading).await.map_err(|_| silent(url))?
-}
-
-fn silent(url: &Url) -> LoginError {
-    LoginError::Failed(format!("{} does not answer", url.origin().ascii_serialization()))
-}
-
-fn unreachable(url: &Url, error: &reqwest::Error) -> LoginError {
-    let cause = crate::base::text::error_chain(error);
-    tracing::debug!(%url, cause, "a server for logins cannot be reached");
-    LoginError::Failed(format!("{} cannot be reached", url.origin().ascii_serialization()))
 }
 
 #[cfg(test)]
@@ -310,5 +334,37 @@ mod tests {
         assert_eq!(parameter(header, "resource_metadata").as_deref(), Some("https://a.test/m"));
         assert_eq!(parameter(header, "scope").as_deref(), Some("a b"));
         assert_eq!(parameter("Bearer", "scope"), None);
+    }
+
+    #[test]
+    fn authorization_servers_are_on_the_servers_host_or_public_with_https_or_listed() {
+        let check = |hosts: &[&str], url: &str| {
+            let url_of_server = Url::parse("https://mcp.example.com/mcp").unwrap();
+            let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
+            let named = NamedHosts(hosts.iter().cloned().chain(["mcp.example.com".to_owned()]).collect());
+            let http = named.client().unwrap();
+            let server = Discovery { url: url_of_server, hosts, named, client: None, scopes: vec![], http };
+            server.check(url).map(drop).map_err(|error| error.to_string())
+        };
+        let listed = ["id.example.com", "10.0.0.7"];
+        for url in ["https://mcp.example.com/auth", "https://id.example.com/auth", "https://mcp.example.com:8443/"] {
+            check(&[], url).unwrap();
+            check(&listed, url).unwrap();
+        }
+        check(&listed, "https://10.0.0.7/auth").unwrap();
+        for (hosts, url, expected) in [
+            (&[][..], "http://id.example.com/", "http://id.example.com is not https"),
+            (&[], "http://mcp.example.com/", "is not https"),
+            (&[], "https://10.0.0.7/", "has a private address, and is not in `login_hosts`"),
+            (&[], "http://127.0.0.1:9/", "has a private address"),
+            (&[], "https://169.254.169.254/latest", "has a private address"),
+            (&listed, "https://other.example.com/", "is not in `login_hosts`"),
+            (&listed, "http://10.0.0.7/", "is not https"),
+            (&[], "https://u:p@id.example.com/", "is not a URL"),
+            (&[], "javascript:alert(1)", "is not a URL"),
+        ] {
+            let error = check(hosts, url).unwrap_err();
+            assert!(error.contains(expected), "{url}: {error}");
+        }
     }
 }

@@ -2,16 +2,15 @@
 
 use async_trait::async_trait;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
 use super::{
-    discovery::{client, discover},
-    service::{LoginServer, LoginService},
-    token_request::{ClientCredentials, ask_for_token, form},
+    authorization::Authorization,
+    service::LoginService,
+    token_request::{ask_for_token, form},
     tokens::{StoredLogin, login_name},
 };
 use crate::{
@@ -54,20 +53,12 @@ struct Flow {
 #[derive(Serialize, Deserialize)]
 enum Stage {
     Opened,
-    Sent(Box<Sent>),
+    /// The return of the browser is checked against it, and the code is changed with it.
+    Sent {
+        verifier: String,
+        authorization: Box<Authorization>,
+    },
     Used,
-}
-
-/// What the return of the browser is checked against, and the code is changed with.
-#[derive(Serialize, Deserialize)]
-struct Sent {
-    verifier: String,
-    issuer: String,
-    names_issuer: bool,
-    client: ClientCredentials,
-    token_endpoint: String,
-    revocation_endpoint: Option<String>,
-    resource: String,
 }
 
 impl LoginService {
@@ -121,37 +112,6 @@ impl LoginService {
         let (_, version) = self.flow(&link, browser).await?.ok_or(EXPIRED)?;
         Ok((link, version))
     }
-
-    /// Changes a code for tokens, and stores them.
-    async fn connect(&self, server: &LoginServer, link: &Link, sent: Sent, code: &str) -> Result<(), LoginError> {
-        let redirect_uri = self.redirect_uri();
-        let grant = [
-            ("grant_type", "authorization_code"),
-            ("code", code),
-            ("redirect_uri", &*redirect_uri),
-            ("code_verifier", &*sent.verifier),
-            ("resource", &*sent.resource),
-        ];
-        let token = ask_for_token(&server.http, &sent.token_endpoint, &sent.client, &grant).await;
-        let token = token.map_err(|refusal| LoginError::Failed(format!("no token: {}", refusal.text)))?;
-        let mut login = StoredLogin {
-            id: link.id.clone(),
-            access: String::new(),
-            refresh: None,
-            renew_at: None,
-            expires_at: None,
-            scope: None,
-            since: now(),
-            client: sent.client,
-            token_endpoint: sent.token_endpoint,
-            revocation_endpoint: sent.revocation_endpoint,
-            resource: sent.resource,
-            renewing_until: 0,
-        };
-        login.take(token);
-        self.write(&link.owner, &login_name(&link.server), &login, None, ExpectedValue::Any).await?;
-        Ok(())
-    }
 }
 
 #[async_trait]
@@ -162,74 +122,49 @@ impl Logins for LoginService {
 
     async fn open(&self, link: &str, browser: &str) -> Result<OpenedLink, LoginError> {
         let (Link { owner, server, .. }, _) = self.open_link(link, browser).await?;
-        let host = self.server(&server)?.url.host_str().unwrap_or_default().to_owned();
+        let host = self.server(&server)?.host.clone();
         Ok(OpenedLink { server, host, owner })
     }
 
     async fn authorize(&self, link: &str, browser: &str) -> Result<String, LoginError> {
         let (link, version) = self.open_link(link, browser).await?;
-        let server = self.server(&link.server)?;
-        let found = discover(server).await?;
         let redirect_uri = self.redirect_uri();
-        let client = client(server, &found.metadata, &redirect_uri).await?;
+        let authorization = self.server(&link.server)?.authorization(&redirect_uri).await?;
         let verifier = [Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string()].concat();
         let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
         let state = self.sealer.seal_text(STATE, &link).ok_or(EXPIRED)?;
-        let scope = found.scopes.join(" ");
-        let mut url = server.check(&found.metadata.authorization_endpoint)?;
-        url.query_pairs_mut()
-            .append_pair("response_type", "code")
-            .append_pair("client_id", &client.id)
-            .append_pair("redirect_uri", &redirect_uri)
-            .append_pair("state", &state)
-            .append_pair("code_challenge", &challenge)
-            .append_pair("code_challenge_method", "S256")
-            .append_pair("resource", &found.resource);
-        if !scope.is_empty() {
-            url.query_pairs_mut().append_pair("scope", &scope);
-        }
-        if found.scopes.iter().any(|scope| scope == "offline_access") {
-            // OpenID Connect gives a refresh token only then.
-            url.query_pairs_mut().append_pair("prompt", "consent");
-        }
-        let metadata = found.metadata;
-        // A wrong endpoint for revocation is not worth a failure.
-        let revocation_endpoint = metadata.revocation_endpoint.filter(|url| server.check(url).is_ok());
-        let sent = Sent {
-            verifier,
-            issuer: metadata.issuer,
-            names_issuer: metadata.names_issuer,
-            client,
-            token_endpoint: metadata.token_endpoint,
-            revocation_endpoint,
-            resource: found.resource,
-        };
-        let stage = Stage::Sent(Box::new(sent));
+        let url = authorization.url(&redirect_uri, &state, &challenge)?;
+        let stage = Stage::Sent { verifier, authorization: Box::new(authorization) };
         let is_stored = self.set_stage(&link, browser, stage, ExpectedValue::Version(version)).await?;
-        if is_stored { Ok(url.into()) } else { Err(USED) }
+        if is_stored { Ok(url) } else { Err(USED) }
     }
 
     async fn finish(&self, returned: Returned, browser: &str) -> Result<String, LoginError> {
         let link = self.read_link(STATE, &returned.state)?;
         let (flow, version) = self.flow(&link, browser).await?.ok_or(EXPIRED)?;
-        let Stage::Sent(sent) = flow.stage else { return Err(EXPIRED) };
+        let Stage::Sent { verifier, authorization } = flow.stage else { return Err(EXPIRED) };
         if !self.set_stage(&link, browser, Stage::Used, ExpectedValue::Version(version)).await? {
             return Err(USED);
         }
-        let is_of_issuer = match &returned.iss {
-            Some(issuer) => *issuer == sent.issuer,
-            None => !sent.names_issuer,
-        };
-        if !is_of_issuer {
+        if !authorization.is_issuer(returned.iss.as_deref()) {
             return Err(LoginError::Failed("another authorization server has answered".to_owned()));
         }
-        let server = self.server(&link.server)?;
         let Some(code) = returned.code.filter(|_| returned.error.is_none()) else {
             let error = returned.error.unwrap_or_else(|| "it gives no code".to_owned());
             let text = format!("{error} {}", returned.error_description.unwrap_or_default());
             return Err(LoginError::Failed(shortened(text.replace(char::is_control, " ").trim(), MAX_ERROR_CHARS)));
         };
-        self.connect(server, &link, *sent, &code).await?;
+        let (redirect_uri, source) = (self.redirect_uri(), authorization.source);
+        let grant = [
+            ("grant_type", "authorization_code"),
+            ("code", &*code),
+            ("redirect_uri", &*redirect_uri),
+            ("code_verifier", &*verifier),
+        ];
+        let token = ask_for_token(&self.server(&link.server)?.http, &source, &grant).await;
+        let token = token.map_err(|refusal| LoginError::Failed(format!("no token: {}", refusal.text)))?;
+        let login = StoredLogin::new(link.id, source, token);
+        self.write(&link.owner, &login_name(&link.server), &login, None, ExpectedValue::Any).await?;
         tracing::info!(server = link.server, principal = link.owner, "a person has connected an account");
         Ok(link.server)
     }
@@ -249,20 +184,17 @@ impl Logins for LoginService {
         let name = login_name(server);
         let login = self.read::<StoredLogin>(owner, &name).await?;
         self.stored()?.delete_sealed(owner, Some(&name), None).await?;
-        let endpoint = login.and_then(|(login, _)| Some((login.revocation_endpoint.clone()?, login)));
+        let endpoint = login.and_then(|(login, _)| Some((login.source.revocation_endpoint.clone()?, login)));
         if let (Some((endpoint, login)), Ok(server)) = (endpoint, self.server(server)) {
-            let (http, issuer) = (server.http.clone(), Url::parse(&endpoint).ok());
+            let (http, host) = (server.http.clone(), server.host.clone());
+            let client = server.client_of(&login.source).clone();
             // Who revokes does not wait for another server.
             tokio::spawn(async move {
                 for token in login.refresh.iter().chain([&login.access]) {
-                    let request = form(&http, &endpoint, &login.client, &[("token", token)]);
+                    let request = form(&http, &endpoint, &client, &[("token", token)]);
                     let sent = request.timeout(std::time::Duration::from_secs(10)).send().await;
                     if !sent.is_ok_and(|response| response.status().is_success()) {
-                        let host = issuer.as_ref().and_then(Url::host_str);
-                        tracing::warn!(
-                            host,
-                            "an authorization server does not revoke a token, which is forgotten here"
-                        );
+                        tracing::warn!(host, "a token for it is not revoked, and is forgotten here");
                     }
                 }
             });
@@ -286,7 +218,7 @@ mod tests {
     use super::*;
     use crate::{
         store::{MemoryStore, Store},
-        tools::login::test_logins::replica,
+        tools::login::test_logins::{replica, token_source},
     };
 
     fn text(error: LoginError) -> String {
@@ -328,26 +260,27 @@ mod tests {
     async fn a_code_is_taken_once_from_the_issuer_that_was_asked() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let login = replica(&store).service;
-        let sent = |names_issuer| Sent {
-            verifier: "v".to_owned(),
-            issuer: "https://id.test".to_owned(),
+        let authorization = |issuer: Option<&str>, names_issuer| Authorization {
+            endpoint: "http://127.0.0.1:9/auth".to_owned(),
+            scopes: vec![],
+            issuer: issuer.map(str::to_owned),
             names_issuer,
-            client: ClientCredentials { id: "c".to_owned(), secret: None, auth: Default::default() },
-            token_endpoint: "http://127.0.0.1:9/token".to_owned(),
-            revocation_endpoint: None,
-            resource: "http://127.0.0.1:9/mcp".to_owned(),
+            source: token_source("http://127.0.0.1:9/token".to_owned()),
         };
-        for (names_issuer, iss, expected) in [
-            (true, None, "another authorization server has answered"),
-            (true, Some("https://evil.test"), "another authorization server has answered"),
-            (false, Some("https://evil.test"), "another authorization server has answered"),
-            (true, Some("https://id.test"), "no token"),
-            (false, None, "no token"),
+        let known = Some("https://id.test");
+        for (issuer, names_issuer, iss, expected) in [
+            (known, true, None, "another authorization server has answered"),
+            (known, true, Some("https://evil.test"), "another authorization server has answered"),
+            (known, false, Some("https://evil.test"), "another authorization server has answered"),
+            (known, true, Some("https://id.test"), "no token"),
+            (known, false, None, "no token"),
+            (None, false, Some("https://id.test"), "no token"),
         ] {
             let url = login.link("key:ann", "notes").unwrap();
             let (_, text_of_link) = url.split_once("link=").unwrap();
             let link = login.read_link(LINK, text_of_link).unwrap();
-            let stage = Stage::Sent(Box::new(sent(names_issuer)));
+            let authorization = Box::new(authorization(issuer, names_issuer));
+            let stage = Stage::Sent { verifier: "v".to_owned(), authorization };
             login.set_stage(&link, "b", stage, ExpectedValue::Absent).await.unwrap();
             let state = login.sealer.seal_text(STATE, &link).unwrap();
             let iss = iss.map(str::to_owned);

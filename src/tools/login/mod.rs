@@ -3,7 +3,7 @@
 //! 1. A call needs a login: [`PersonLogin::question`] asks the person to open a link of this server, which is sealed: it names
 //!    owner and server, and ends after ten minutes.
 //! 2. The first browser that opens the link owns it, by a cookie ([`flow`]). The person sees who gets access to what, and goes
-//!    on to the authorization server, which the other server names ([`discovery`]).
+//!    on to the authorization server ([`server`]), which the configuration names, or an MCP server ([`discovery`]).
 //! 3. The authorization server sends the browser back with a code. The same browser, once, within ten minutes, changes it for
 //!    tokens, which belong to the owner, sealed with the key of the configuration ([`seal`]) in the server's store.
 //! 4. The next attempt of the call uses them ([`tokens`]), on each server that shares store and key.
@@ -12,9 +12,12 @@
 //! 8707, 9207 and 9728. The flow is not that of `rmcp`, whose logs have codes and identity tokens, and which reaches no
 //! private address with a client of our own.
 
+mod authorization;
 mod discovery;
 mod flow;
+pub(crate) mod options;
 mod seal;
+mod server;
 mod service;
 mod token_request;
 mod tokens;
@@ -22,7 +25,9 @@ mod tokens;
 #[cfg(test)]
 pub(crate) use self::tokens::tests as test_logins;
 pub(crate) use self::{
-    service::{LoginPlace, LoginServer, LoginService, PersonLogin},
-    token_request::{ClientAuth, ClientCredentials, ask_for_token},
+    authorization::{Authorization, ClientAuth, ClientCredentials, TokenSource},
+    server::LoginServer,
+    service::{LoginPlace, LoginService, PersonLogin},
+    token_request::ask_for_token,
     tokens::PersonTokens,
 };

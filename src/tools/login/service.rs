@@ -3,12 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use indexmap::IndexMap;
-use reqwest::{Client, Url};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     seal::{MIN_KEY_BYTES, Sealer},
-    token_request::ClientCredentials,
+    server::LoginServer,
 };
 use crate::{
     agent::LoginError,
@@ -20,61 +19,10 @@ use crate::{
         sealed::{ExpectedValue, SealedStore, SealedValue},
     },
     tools::{Question, ToolContext, ToolError},
-    upstream::{
-        public_hosts::NamedHosts,
-        trust::{is_trusted_url, server_url},
-    },
 };
 
 /// How often one call asks for a login.
 const MAX_QUESTIONS: usize = 3;
-
-/// A server that people log in at.
-pub(crate) struct LoginServer {
-    pub(super) url: Url,
-    /// The hosts of authorization servers; if empty, all with public addresses that the server names.
-    hosts: Vec<String>,
-    /// The server's own host, and `hosts`.
-    named: NamedHosts,
-    /// `None`: this server registers itself.
-    pub(super) client: Option<ClientCredentials>,
-    pub(super) scopes: Vec<String>,
-    pub(super) http: Client,
-}
-
-impl LoginServer {
-    pub(crate) fn new(
-        url: &str,
-        hosts: Vec<String>,
-        client: Option<ClientCredentials>,
-        scopes: Vec<String>,
-    ) -> Result<Self, InvalidOption> {
-        let url = server_url(url).ok_or_else(|| InvalidOption::new("url", "expected a URL"))?;
-        let named: Vec<_> = hosts.iter().cloned().chain(url.host_str().map(str::to_owned)).collect();
-        let named = NamedHosts(named.into());
-        let http = named.client().map_err(|error| InvalidOption::new("login", error.to_string()))?;
-        Ok(Self { url, hosts, named, client, scopes, http })
-    }
-
-    /// Checks that a URL which another server has named may be used.
-    pub(super) fn check(&self, url: &str) -> Result<Url, LoginError> {
-        let parsed = server_url(url).ok_or_else(|| LoginError::Failed(format!("{url:?} is not a URL")))?;
-        let is_own = parsed.host_str() == self.url.host_str();
-        let host = parsed.host_str().unwrap_or_default();
-        let is_listed = self.hosts.iter().any(|listed| listed.eq_ignore_ascii_case(host));
-        let is_trusted = is_trusted_url(url) || (is_own && self.url.scheme() == "http");
-        let problem = if !is_own && !is_listed && !self.hosts.is_empty() {
-            "is not in `login_hosts`"
-        } else if !is_trusted {
-            "is not https"
-        } else if !self.named.permits(&parsed) {
-            "has a private address, and is not in `login_hosts`"
-        } else {
-            return Ok(parsed);
-        };
-        Err(LoginError::Failed(format!("the authorization server {} {problem}", parsed.origin().ascii_serialization())))
-    }
-}
 
 /// What is known once this server has started.
 pub(crate) struct LoginPlace {
@@ -165,6 +113,7 @@ impl PersonLogin {
     /// asked often enough.
     pub(crate) fn question(&self, cx: &ToolContext) -> ToolError {
         let server = &self.server;
+        let is_mcp = self.service.server(server).is_ok_and(LoginServer::is_mcp);
         for number in 1..=MAX_QUESTIONS {
             let Some(url) = self.service.link(&owner_of(cx.principal()), server) else {
                 return ToolError::new(format!(
@@ -173,8 +122,11 @@ impl PersonLogin {
             };
             let message = format!("Connect your account at `{server}`: open the page, log in there, and come back.");
             let question = Question::visit(message, url).key(format!("login-{number}"));
-            let question = question.metadata(MCP_SERVER, server.as_ref().into());
-            match cx.reply_to(question.metadata("toolName", cx.tool_name().into())) {
+            let mut question = question.metadata("toolName", cx.tool_name().into());
+            if is_mcp {
+                question = question.metadata(MCP_SERVER, server.as_ref().into());
+            }
+            match cx.reply_to(question) {
                 // It is answered, and the server wants a login still.
                 Ok(Some(reply)) if reply.get("approved").is_none_or(|approved| approved != false) => {}
                 // Front ends that know approvals only send that one.
@@ -183,39 +135,5 @@ impl PersonLogin {
             }
         }
         ToolError::new(format!("The user has not connected an account at `{server}`."))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn authorization_servers_are_on_the_servers_host_or_public_with_https_or_listed() {
-        let check = |hosts: &[&str], url: &str| {
-            let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
-            let server = LoginServer::new("https://mcp.example.com/mcp", hosts, None, vec![]).unwrap();
-            server.check(url).map(drop).map_err(|error| error.to_string())
-        };
-        let listed = ["id.example.com", "10.0.0.7"];
-        for url in ["https://mcp.example.com/auth", "https://id.example.com/auth", "https://mcp.example.com:8443/"] {
-            check(&[], url).unwrap();
-            check(&listed, url).unwrap();
-        }
-        check(&listed, "https://10.0.0.7/auth").unwrap();
-        for (hosts, url, expected) in [
-            (&[][..], "http://id.example.com/", "http://id.example.com is not https"),
-            (&[], "http://mcp.example.com/", "is not https"),
-            (&[], "https://10.0.0.7/", "has a private address, and is not in `login_hosts`"),
-            (&[], "http://127.0.0.1:9/", "has a private address"),
-            (&[], "https://169.254.169.254/latest", "has a private address"),
-            (&listed, "https://other.example.com/", "is not in `login_hosts`"),
-            (&listed, "http://10.0.0.7/", "is not https"),
-            (&[], "https://u:p@id.example.com/", "is not a URL"),
-            (&[], "javascript:alert(1)", "is not a URL"),
-        ] {
-            let error = check(hosts, url).unwrap_err();
-            assert!(error.contains(expected), "{url}: {error}");
-        }
     }
 }

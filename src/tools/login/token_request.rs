@@ -4,36 +4,14 @@ use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Client, RequestBuilder, header::CONTENT_TYPE};
-use serde::{Deserialize, Serialize};
-use tokio::time::timeout;
+use serde::Deserialize;
 
+use super::authorization::{ClientAuth, ClientCredentials, TokenSource};
 use crate::{base::text::shortened, upstream::body::read_whole};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 const MAX_ERROR_CHARS: usize = 200;
-
-/// A way to send a client's secret (RFC 6749, section 2.3.1).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub(crate) enum ClientAuth {
-    /// In the header `Authorization`, which all authorization servers accept.
-    #[default]
-    Basic,
-    /// In the body of the request.
-    Post,
-}
-
-/// A client of an authorization server.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ClientCredentials {
-    pub(crate) id: String,
-    /// `None` for a public client.
-    pub(crate) secret: Option<String>,
-    pub(crate) auth: ClientAuth,
-}
 
 #[derive(Deserialize)]
 pub(crate) struct TokenResponse {
@@ -65,27 +43,19 @@ struct ErrorResponse {
     error_description: Option<String>,
 }
 
-/// Asks for a token. `parameters` are the grant, without the client.
+/// Asks for a token. `grant` are the parameters without the client and the resource.
 pub(crate) async fn ask_for_token(
     http: &Client,
-    endpoint: &str,
-    client: &ClientCredentials,
-    parameters: &[(&str, &str)],
+    TokenSource { token_endpoint, client, resource, .. }: &TokenSource,
+    grant: &[(&str, &str)],
 ) -> Result<TokenResponse, TokenRefusal> {
-    match timeout(REQUEST_TIMEOUT, request(http, endpoint, client, parameters)).await {
-        Ok(result) => result,
-        Err(_) => Err(format!("it does not answer within {} s", REQUEST_TIMEOUT.as_secs()).into()),
-    }
-}
-
-async fn request(
-    http: &Client,
-    endpoint: &str,
-    client: &ClientCredentials,
-    parameters: &[(&str, &str)],
-) -> Result<TokenResponse, TokenRefusal> {
-    let sent = form(http, endpoint, client, parameters).send().await;
-    let response = sent.map_err(|error| error.without_url().to_string())?;
+    let resource = resource.as_deref().map(|resource| ("resource", resource));
+    let parameters: Vec<_> = grant.iter().copied().chain(resource).collect();
+    let response = form(http, token_endpoint, client, &parameters).timeout(REQUEST_TIMEOUT).send().await;
+    let response = response.map_err(|error| match error.is_timeout() {
+        true => format!("it does not answer within {} s", REQUEST_TIMEOUT.as_secs()),
+        false => error.without_url().to_string(),
+    })?;
     let status = response.status();
     let body = read_whole(response, MAX_RESPONSE_BYTES).await.map_err(|error| error.to_string())?;
     if !status.is_success() {
@@ -93,7 +63,7 @@ async fn request(
         let is_invalid_grant = refusal.as_ref().is_some_and(|refusal| refusal.error == "invalid_grant");
         let text = refusal.map(|it| format!("{}: {}", it.error, it.error_description.unwrap_or_default()));
         let mut text = text.unwrap_or_default().replace(char::is_control, " ");
-        let secrets = parameters.iter().filter(|(name, _)| *name != "grant_type").map(|(_, value)| *value);
+        let secrets = grant.iter().filter(|(name, _)| *name != "grant_type").map(|(_, value)| *value);
         for secret in secrets.chain(client.secret.as_deref()).filter(|secret| secret.len() >= 8) {
             text = text.replace(secret, "[redacted]");
         }

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use super::{
+    authorization::TokenSource,
     service::PersonLogin,
-    token_request::{ClientCredentials, TokenResponse, ask_for_token},
+    token_request::{TokenResponse, ask_for_token},
 };
 use crate::{
     agent::LoginError,
@@ -33,24 +34,29 @@ const RENEWAL_POLL: Duration = Duration::from_millis(200);
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredLogin {
     /// Another one after each login; the same after a renewal.
-    pub(super) id: String,
+    id: String,
     pub(super) access: String,
     pub(super) refresh: Option<String>,
-    pub(super) renew_at: Option<Millis>,
+    renew_at: Option<Millis>,
     pub(super) expires_at: Option<Millis>,
     pub(super) scope: Option<String>,
     pub(super) since: Millis,
-    pub(super) client: ClientCredentials,
-    pub(super) token_endpoint: String,
-    pub(super) revocation_endpoint: Option<String>,
-    pub(super) resource: String,
+    pub(super) source: TokenSource,
     /// Until then, one server renews the token.
-    pub(super) renewing_until: Millis,
+    renewing_until: Millis,
 }
 
 impl StoredLogin {
+    pub(super) fn new(id: String, source: TokenSource, token: TokenResponse) -> Self {
+        let (access, since) = (String::new(), now());
+        let (refresh, renew_at, expires_at, scope, renewing_until) = (None, None, None, None, 0);
+        let mut login = Self { id, access, refresh, renew_at, expires_at, scope, since, source, renewing_until };
+        login.take(token);
+        login
+    }
+
     /// Takes the tokens of a response.
-    pub(super) fn take(&mut self, token: TokenResponse) {
+    fn take(&mut self, token: TokenResponse) {
         let lifetime = token.lifetime().map(|time| Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX / 2));
         self.expires_at = lifetime.map(|lifetime| now() + lifetime);
         self.renew_at = lifetime.map(|lifetime| now() + lifetime - RENEWAL_MARGIN.min(lifetime / 5));
@@ -121,7 +127,7 @@ impl PersonTokens {
     pub(crate) fn secrets(&self) -> Vec<String> {
         let known = self.known.lock();
         let words =
-            known.iter().flat_map(|login| [Some(&login.access), login.refresh.as_ref(), login.client.secret.as_ref()]);
+            known.iter().flat_map(|it| [Some(&it.access), it.refresh.as_ref(), it.source.client.secret.as_ref()]);
         words.flatten().cloned().collect()
     }
 
@@ -175,10 +181,10 @@ impl Renewal {
     async fn run(self, refresh: String, refused: Option<String>) -> Result<Option<StoredLogin>, LoginError> {
         let Self { login: PersonLogin { service, server }, owner, mut stored, version } = self;
         let name = login_name(&server);
-        let http = &service.server(&server)?.http;
-        let resource = stored.resource.clone();
-        let grant = [("grant_type", "refresh_token"), ("refresh_token", &*refresh), ("resource", &*resource)];
-        let failure = match ask_for_token(http, &stored.token_endpoint, &stored.client, &grant).await {
+        let at = service.server(&server)?;
+        stored.source.client = at.client_of(&stored.source).clone();
+        let grant = [("grant_type", "refresh_token"), ("refresh_token", &*refresh)];
+        let failure = match ask_for_token(&at.http, &stored.source, &grant).await {
             Ok(token) => {
                 stored.take(token);
                 None
@@ -216,7 +222,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::{
         store::{MemoryStore, Store},
-        tools::login::{ClientAuth, LoginPlace, LoginServer, LoginService},
+        tools::login::{ClientAuth, ClientCredentials, LoginPlace, LoginServer, LoginService},
     };
 
     const OWNER: &str = "key:ann";
@@ -244,11 +250,20 @@ pub(crate) mod tests {
 
     /// A server of several with one store.
     pub(crate) fn replica(store: &Arc<dyn Store>) -> PersonLogin {
-        let server = LoginServer::new("http://127.0.0.1:9/mcp", vec![], None, vec![]).unwrap();
+        let server = LoginServer::discovered("http://127.0.0.1:9/mcp", vec![], None, vec![]).unwrap();
         let servers = IndexMap::from([("notes".to_owned(), server)]);
         let service = LoginService::new(&"k".repeat(32), servers).unwrap();
         service.set_place(LoginPlace { store: store.clone(), base_url: "http://localhost".to_owned() });
         PersonLogin::new(Arc::new(service), "notes".into())
+    }
+
+    pub(crate) fn token_source(token_endpoint: String) -> TokenSource {
+        TokenSource {
+            token_endpoint,
+            revocation_endpoint: None,
+            client: ClientCredentials { id: "agui".to_owned(), secret: None, auth: ClientAuth::Basic },
+            resource: Some("http://127.0.0.1:9/mcp".to_owned()),
+        }
     }
 
     fn tokens(login: &PersonLogin) -> PersonTokens {
@@ -268,10 +283,7 @@ pub(crate) mod tests {
             expires_at: Some(now() + lifetime),
             scope: None,
             since: 0,
-            client: ClientCredentials { id: "agui".to_owned(), secret: None, auth: ClientAuth::Basic },
-            token_endpoint,
-            revocation_endpoint: None,
-            resource: "http://127.0.0.1:9/mcp".to_owned(),
+            source: token_source(token_endpoint),
             renewing_until: 0,
         };
         login.service.write(owner, "login:notes", &stored, None, ExpectedValue::Any).await.unwrap();

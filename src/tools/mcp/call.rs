@@ -38,6 +38,8 @@ const MAX_PROGRESS_CHARS: usize = 300;
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// The number of questions that one call can ask.
 const MAX_QUESTIONS: usize = 16;
+/// How often a server gets a call that it refuses until a person has visited pages.
+const MAX_VISITS: usize = 3;
 /// The length of the digest that tells questions apart, before base64.
 const QUESTION_KEY_BYTES: usize = 12;
 
@@ -115,6 +117,9 @@ impl McpCaller {
             {
                 Err(login.question(cx))
             }
+            Err(McpCallFailure::Request(RequestError::Refused { visits, .. })) if !visits.is_empty() => {
+                Err(self.ask_for_visits(&visits, cx))
+            }
             Err(failure) => Err(self.tool_error(failure, &client, &secrets)),
         }
     }
@@ -132,11 +137,36 @@ impl McpCaller {
         question.metadata(MCP_SERVER, self.server.as_ref().into()).metadata("toolName", cx.tool_name().into())
     }
 
+    /// Asks a person to visit the pages without which the server refuses the call. It is made again then, and can be refused again.
+    fn ask_for_visits(&self, visits: &[Value], cx: &ToolContext) -> ToolError {
+        let server = &self.server;
+        for number in 1..=MAX_VISITS {
+            let mut open = None;
+            for (at, visit) in visits.iter().enumerate().take(MAX_QUESTIONS) {
+                let Some((message, wanted @ Wanted::Visit(_))) = self.wanted("elicitation/create", visit) else {
+                    return ToolError::new(format!(
+                        "The MCP server `{server}` asks for a visit that cannot be made here."
+                    ));
+                };
+                match cx.reply_to(self.question(message, wanted, cx).key(format!("mcp-visit-{number}-{at}"))) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => return ToolError::new(format!("The user declined to open a page of `{server}`.")),
+                    Err(question) if question.is_question() => open = Some(question),
+                    Err(error) => return error,
+                }
+            }
+            if let Some(question) = open {
+                return question;
+            }
+        }
+        ToolError::new(format!("The MCP server `{server}` refuses the call although the user has opened its pages."))
+    }
+
     fn tool_error(&self, failure: McpCallFailure, client: &McpClient, secrets: &Secrets) -> ToolError {
         let server = &self.server;
         match failure {
             McpCallFailure::Tool(error) => error,
-            McpCallFailure::Request(RequestError::Refused(reason)) => {
+            McpCallFailure::Request(RequestError::Refused { reason, .. }) => {
                 let reason = secrets.redact(&reason).unwrap_or(reason);
                 let reason = shortened(&reason, MAX_REFUSAL_CHARS);
                 ToolError::new(format!("The MCP server `{server}` refuses the call: {reason}"))

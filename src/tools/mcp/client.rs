@@ -32,9 +32,13 @@ const MAX_LIST_BYTES: usize = 8 * 1024 * 1024;
 const ROUND_KEY_BYTES: usize = 24;
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The code of a refusal until a person has visited pages, before 2026-07-28.
+const URL_ELICITATION_REQUIRED: i32 = -32042;
+
 #[derive(Debug)]
 pub(super) enum RequestError {
-    Refused(String),
+    /// `visits`: the pages that a person has to visit before the server accepts the request.
+    Refused { reason: String, visits: Vec<Value> },
     /// The server has not taken the request. The connection has to be opened again.
     NotTaken(Box<dyn std::error::Error + Send + Sync>),
     /// It is unknown what the server has done.
@@ -161,7 +165,10 @@ impl PendingRequest {
         let response = (&mut self.received).await;
         self.id = None;
         let response = response.map_err(|closed| RequestError::Disconnected(closed.into()))?.map_err(request_error)?;
-        serde_json::to_value(response).map_err(|error| RequestError::Refused(error.to_string()))
+        serde_json::to_value(response).map_err(|error| {
+            let (reason, visits) = (error.to_string(), Vec::new());
+            RequestError::Refused { reason, visits }
+        })
     }
 
     /// Cancels the request, and waits until the server has been told.
@@ -195,7 +202,12 @@ impl Drop for PendingRequest {
 
 fn request_error(error: ServiceError) -> RequestError {
     match error {
-        ServiceError::McpError(refusal) => RequestError::Refused(refusal.message.into_owned()),
+        ServiceError::McpError(refusal) => {
+            let data = refusal.data.filter(|_| refusal.code.0 == URL_ELICITATION_REQUIRED);
+            let visits = data.as_ref().and_then(|data| data.get("elicitations")?.as_array());
+            let visits = visits.cloned().unwrap_or_default();
+            RequestError::Refused { reason: refusal.message.into_owned(), visits }
+        }
         ServiceError::TransportSend(error) if is_refusal(&*error.error) => RequestError::NotTaken(error.error),
         error => RequestError::Disconnected(error.into()),
     }

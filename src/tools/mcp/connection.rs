@@ -6,17 +6,18 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::{BoxFuture, pending};
 use rmcp::{
+    RoleClient,
     model::{ProtocolVersion, SubscriptionFilter},
-    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _},
+    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RunningService},
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{
     client::McpClient,
     dense_messages::bounded_lines,
     flood::{MAX_MESSAGES, WINDOW},
-    handler::ServerHandler,
+    handler::{ConnectionState, ServerHandler},
     http_client::{McpHttpClient, is_unreachable},
     oauth::AccessTokens,
     options::{McpServerOptions, McpTransport},
@@ -182,6 +183,15 @@ impl McpConnection {
                 (service.map_err(|error| OpenError::of(&error))?, None, tokens)
             }
         };
+        Ok(Self::of(service, state, tokens, process))
+    }
+
+    fn of(
+        service: RunningService<RoleClient, ServerHandler>,
+        state: Arc<ConnectionState>,
+        tokens: Option<Tokens>,
+        process: Option<ServerProcess>,
+    ) -> Self {
         let client = McpClient { peer: service.peer().clone(), state, tokens };
         let listener = client.clone();
         let ended = Box::pin(async move {
@@ -190,7 +200,7 @@ impl McpConnection {
                 () = listen(&listener), if !listener.has_initialize() => {}
             }
         });
-        Ok(Self { client, ended, process })
+        Self { client, ended, process }
     }
 
     /// Returns how the connection began.
@@ -199,7 +209,8 @@ impl McpConnection {
     }
 
     pub(super) async fn next_event(&mut self) -> ConnectionEvent {
-        let (state, idle) = (&self.client.state, self.idle_time());
+        let state = &self.client.state;
+        let mut idle_end = self.idle_time().map(|idle| Instant::now() + idle);
         loop {
             let ping_timeout = tokio::select! {
                 () = &mut self.ended => {
@@ -214,7 +225,8 @@ impl McpConnection {
                 }
                 () = state.tools_changed.notified() => return ConnectionEvent::ListTools,
                 () = state.timed_out.notified() => PING_TIMEOUT,
-                () = sleep(idle.unwrap_or_default()), if idle.is_some() => {
+                () = sleep_until(idle_end.unwrap_or_else(Instant::now)), if idle_end.is_some() => {
+                    idle_end = Some(Instant::now() + IDLE_PING_INTERVAL);
                     // A server can be busy with a call, and answer no ping meanwhile.
                     if state.calls.are_any_open().await {
                         continue;
@@ -276,5 +288,16 @@ fn stderr_note(process: Option<&ServerProcess>) -> String {
     match process.map(ServerProcess::stderr_tail) {
         Some(tail) if !tail.is_empty() => format!("; its last lines on stderr: {tail}"),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+impl McpConnection {
+    /// A connection to a server in this process.
+    pub(super) async fn over(stream: tokio::io::DuplexStream) -> Self {
+        let handler = ServerHandler::default();
+        let state = handler.state.clone();
+        let service = handler.serve_with_lifecycle(tokio::io::split(stream), Opening::Discover.lifecycle()).await;
+        Self::of(service.unwrap(), state, None, None)
     }
 }

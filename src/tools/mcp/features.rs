@@ -71,9 +71,9 @@ where
     F: Future<Output = FeatureResult> + Send + 'static,
 {
     let spec = ToolSpec::new(listing::tool_name(&caller.server, name), description, parameters);
-    let (caller, metric_name) = (caller.clone(), caller.metric_name.clone());
+    let (caller, server) = (caller.clone(), caller.server.clone());
     let tool = FnTool::of_spec(spec, move |arguments, cx| call(caller.clone(), arguments, cx));
-    Arc::new(tool.needs_approval(approval).repeat(Repeat::Safe).counted_as(metric_name))
+    Arc::new(tool.needs_approval(approval).repeat(Repeat::Safe).of_server(&server))
 }
 
 async fn list_resources(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::{
     tools::{
-        login::{ClientAuth, ClientCredentials, ask_for_token},
+        login::{ClientAuth, ClientCredentials, TokenSource, ask_for_token},
         options::InvalidOption,
     },
     upstream::{secret_names::secret_variable, trust::is_trusted_url},
@@ -82,9 +82,7 @@ fn invalid(key: &str, problem: impl Into<String>) -> InvalidOption {
 /// The access tokens of one MCP server.
 pub(super) struct AccessTokens {
     options: OAuthOptions,
-    secret: String,
-    /// The MCP server's URL, which the token is for.
-    resource: String,
+    source: TokenSource,
     client: Client,
     token: Mutex<Option<Token>>,
     /// The time and the error of the last renewal, if it has failed. Locked during a renewal.
@@ -102,8 +100,12 @@ struct Token {
 impl AccessTokens {
     pub(super) fn new(options: OAuthOptions, secret: String, resource: &str, client: Client) -> Self {
         // RFC 8707: a resource has no fragment.
-        let resource = resource.split('#').next().unwrap_or_default().to_owned();
-        Self { options, secret, resource, client, token: Mutex::default(), renewal: tokio::sync::Mutex::default() }
+        let resource = resource.split('#').next().map(str::to_owned);
+        let credentials =
+            ClientCredentials { id: options.client_id.clone(), secret: Some(secret), auth: options.client_auth };
+        let token_endpoint = options.token_url.clone();
+        let source = TokenSource { token_endpoint, revocation_endpoint: None, client: credentials, resource };
+        Self { options, source, client, token: Mutex::default(), renewal: tokio::sync::Mutex::default() }
     }
 
     /// Returns the current token, and asks for one if it has none that is valid for a while. An error has no secrets.
@@ -129,7 +131,7 @@ impl AccessTokens {
         let token = self.token.lock().clone();
         let access = token.iter().map(|token| token.access.to_string());
         let refresh = token.iter().filter_map(|token| token.refresh.clone());
-        access.chain(refresh).chain([self.secret.clone()]).collect()
+        access.chain(refresh).chain(self.source.client.secret.clone()).collect()
     }
 
     /// Returns the known token if the end that it has is in the future, or if it has none.
@@ -179,16 +181,13 @@ impl AccessTokens {
     }
 
     async fn ask(&self, grant: &[(&str, &str)]) -> Result<Token, String> {
-        let OAuthOptions { token_url, client_id, scopes, audience, client_auth, .. } = &self.options;
+        let OAuthOptions { scopes, audience, .. } = &self.options;
         let scope = scopes.join(" ");
         let mut parameters: Vec<(&str, &str)> = grant.to_vec();
-        parameters.push(("resource", &self.resource));
         parameters.extend((!scope.is_empty()).then_some(("scope", scope.as_str())));
         parameters.extend(audience.as_deref().map(|audience| ("audience", audience)));
-        let client = ClientCredentials { id: client_id.clone(), secret: Some(self.secret.clone()), auth: *client_auth };
         let sent = Instant::now();
-        let token =
-            ask_for_token(&self.client, token_url, &client, &parameters).await.map_err(|refusal| refusal.text)?;
+        let token = ask_for_token(&self.client, &self.source, &parameters).await.map_err(|refusal| refusal.text)?;
         let lifetime = token.lifetime();
         let margin = |lifetime: Duration| lifetime - RENEWAL_MARGIN.min(lifetime / 5);
         Ok(Token {

@@ -12,7 +12,10 @@ use crate::base::units;
 use crate::tools::{
     CallerHeader, Repeat,
     caller_headers::CallerHeaders,
-    login::{ClientAuth, ClientCredentials, LoginServer, PersonTokens},
+    login::{
+        LoginServer, PersonTokens,
+        options::{self as login_options, LoginKind},
+    },
     options::{HeaderSource, InvalidOption, check_not_zero, header_map},
 };
 use crate::upstream::{secret_names::secret_variable, trust::server_url};
@@ -88,15 +91,6 @@ pub struct McpServerOptions {
     #[cfg_attr(test, schemars(range(min = 1)))]
     #[default(1024 * 1024)]
     pub max_result_bytes: usize,
-}
-
-/// Who logs in at a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LoginKind {
-    /// Each person.
-    Person,
 }
 
 /// The way to a server, with all secrets.
@@ -179,23 +173,17 @@ impl McpServerOptions {
     }
 
     fn check_login(&self) -> Result<(), InvalidOption> {
-        let has_login = self.login.is_some();
-        let without_login = [
-            ("login_hosts", self.login_hosts.is_empty()),
-            ("login_client_id", self.login_client_id.is_none()),
-            ("login_client_secret_env", self.login_client_secret_env.is_none()),
-            ("login_scopes", self.login_scopes.is_empty()),
+        let further = [
+            ("login_hosts", !self.login_hosts.is_empty()),
+            ("login_client_id", self.login_client_id.is_some()),
+            ("login_client_secret_env", self.login_client_secret_env.is_some()),
+            ("login_scopes", !self.login_scopes.is_empty()),
         ];
-        let sends_token = self.headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
-        let (key, problem) = if let Some((key, _)) = without_login.iter().find(|(_, is_unset)| !has_login && !is_unset)
-        {
-            (*key, "it is for `login` only")
-        } else if has_login && self.url.is_none() {
+        login_options::check(self.login, &further, &self.headers)?;
+        let (key, problem) = if self.login.is_some() && self.url.is_none() {
             ("login", "only a `url` has logins")
-        } else if has_login && self.oauth.is_some() {
+        } else if self.login.is_some() && self.oauth.is_some() {
             ("login", "there is `oauth` already; set only one of them")
-        } else if has_login && sends_token {
-            ("headers", "`authorization` is set by `login`")
         } else if self.login_client_secret_env.is_some() && self.login_client_id.is_none() {
             ("login_client_secret_env", "it is for `login_client_id` only")
         } else {
@@ -207,11 +195,9 @@ impl McpServerOptions {
     /// Returns the server as one that people log in at, with the client's secret from the environment; `None` without `login`.
     pub(crate) fn login_server(&self) -> Result<Option<LoginServer>, InvalidOption> {
         let (Some(LoginKind::Person), Some(url)) = (self.login, &self.url) else { return Ok(None) };
-        let secret = self.login_client_secret_env.as_deref().map(secret_variable).transpose();
-        let secret = secret.map_err(|problem| InvalidOption::new("login_client_secret_env", problem))?;
-        let id = self.login_client_id.clone();
-        let client = id.map(|id| ClientCredentials { id, secret, auth: ClientAuth::Basic });
-        LoginServer::new(url, self.login_hosts.clone(), client, self.login_scopes.clone()).map(Some)
+        let (id, secret_env) = (self.login_client_id.as_deref(), self.login_client_secret_env.as_deref());
+        let client = id.map(|id| login_options::client(id, secret_env, Default::default())).transpose()?;
+        LoginServer::discovered(url, self.login_hosts.clone(), client, self.login_scopes.clone()).map(Some)
     }
 
     pub(super) fn caller_headers(&self) -> Result<CallerHeaders, InvalidOption> {

@@ -75,7 +75,7 @@ impl Persons {
             let persons = persons.clone();
             async move { persons.connect(&cx).await }
         });
-        Arc::new(tool.repeat(Repeat::Safe).counted_as(format!("mcp:{server}")))
+        Arc::new(tool.repeat(Repeat::Safe).of_server(server))
     }
 
     async fn connect(self: Arc<Self>, cx: &ToolContext) -> Result<MessageContent, ToolError> {

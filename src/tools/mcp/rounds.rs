@@ -5,7 +5,7 @@
 //! and does not begin again**. A server can also make a task of a call, which is asked for until it has ended; a detached run
 //! that another server goes on with asks for the same task.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use rmcp::model::{
     CancelTaskParams, CancelTaskRequest, ClientRequest, GetTaskParams, GetTaskRequest, InputResponses,
@@ -37,7 +37,6 @@ const MAX_STATUS_CHARS: usize = 300;
 /// What a call that waits for a person, or for its task, needs to go on.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Round {
-    server: Arc<str>,
     number: usize,
     /// `requestState`, as it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,7 +64,7 @@ impl McpCaller {
         cx: &ToolContext,
     ) -> Result<(Value, Secrets), ToolError> {
         let request: ClientRequest = request.into();
-        let mut round = self.kept_round(cx)?;
+        let mut round = cx.kept().map(Round::deserialize).transpose()?.unwrap_or_default();
         let mut next = request.clone();
         if let Some(task) = round.task.clone() {
             let given = round.replies(cx)?;
@@ -100,18 +99,6 @@ impl McpCaller {
         }
     }
 
-    fn kept_round(&self, cx: &ToolContext) -> Result<Round, ToolError> {
-        let Some(kept) = cx.kept() else { return Ok(Round { server: self.server.clone(), ..Round::default() }) };
-        let round = Round::deserialize(kept)?;
-        if round.server == self.server {
-            return Ok(round);
-        }
-        let (was, now) = (round.server, &self.server);
-        Err(ToolError::new(format!(
-            "The call was begun at the MCP server `{was}`, and this tool is one of `{now}` now."
-        )))
-    }
-
     /// Asks the questions of a response, if it has some.
     ///
     /// # Errors
@@ -128,8 +115,8 @@ impl McpCaller {
         round.asked.clear();
         let mut questions = Vec::new();
         for (key, request) in response.get("inputRequests").and_then(Value::as_object).into_iter().flatten() {
-            let Some((message, wanted)) = self.wanted(request) else {
-                let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
+            let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
+            let Some((message, wanted)) = self.wanted(method, request.get("params").unwrap_or(&Value::Null)) else {
                 let problem = format!("The MCP server `{server}` asks for what it cannot have here: {method}");
                 return Err(ToolError::new(shortened(&problem, MAX_STATUS_CHARS)));
             };
@@ -141,10 +128,10 @@ impl McpCaller {
     }
 
     /// Returns the text of a question and what is wanted; `None` if no person can be asked.
-    fn wanted(&self, request: &Value) -> Option<(String, Wanted)> {
-        let params = request.get("params").filter(|_| self.options.elicitation)?;
+    pub(super) fn wanted(&self, method: &str, params: &Value) -> Option<(String, Wanted)> {
+        let params = Some(params).filter(|_| self.options.elicitation)?;
         let text = |key: &str| params.get(key).and_then(Value::as_str);
-        let wanted = match (request.get("method")?.as_str()?, text("mode")) {
+        let wanted = match (method, text("mode")) {
             ("elicitation/create", Some("url")) => Wanted::visit(text("url")?)?,
             ("elicitation/create", None | Some("form")) => Wanted::Form(params.get("requestedSchema")?.clone()),
             _ => return None,
@@ -184,7 +171,8 @@ impl McpCaller {
                     let reason = shortened(&reason, MAX_STATUS_CHARS);
                     return Err(ToolError::new(format!("The task of the MCP server `{server}` has {ended}: {reason}")));
                 }
-                Some("input_required") => {
+                // A server may repeat questions whose answers it has, until it goes on with the task.
+                Some("input_required") if !round.has_asked(&task) => {
                     if let Err(error) = self.ask(&mut round, &task, cx) {
                         // The task waits for the reply.
                         running.id.take_if(|_| error.is_question());
@@ -229,6 +217,12 @@ impl Round {
 
     fn key(&self, key: &str) -> String {
         format!("mcp-{}-{key}", self.number)
+    }
+
+    /// Returns whether a task asks nothing but what the round has asked already.
+    fn has_asked(&self, task: &Value) -> bool {
+        let requests = task.get("inputRequests").and_then(Value::as_object);
+        requests.into_iter().flatten().all(|(key, _)| self.asked.contains_key(key))
     }
 
     /// Returns the replies to the questions of the round.

@@ -16,8 +16,11 @@ use super::{
     options::McpTransport,
     tool::McpTool,
 };
+use crate::tools::call_digest::digest;
 
 const MAX_TOOLS: usize = 256;
+/// The length of the digest that tells lists of tools apart, before base64.
+const LIST_DIGEST_BYTES: usize = 24;
 /// `npx` and `uvx` download programs before they start.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,10 +46,30 @@ pub(super) struct ToolList {
     /// Set when the server has listed its tools once.
     pub(super) is_known: bool,
     pub(super) tools: Vec<Arc<McpTool>>,
+    /// That of the descriptions of the tools.
+    digest: String,
     /// Set if the server has said that it has resources.
     pub(super) has_resources: bool,
     /// Set if the server has said that it has prompts.
     pub(super) has_prompts: bool,
+}
+
+impl ToolList {
+    /// An unchanged tool keeps its `Arc`, and with it the schema that toolboxes have compiled.
+    fn replace(&mut self, mut tools: Vec<Arc<McpTool>>) -> ListChange {
+        for tool in &mut tools {
+            let is_same = |old: &&Arc<McpTool>| {
+                (&old.name, &old.spec, old.effects, &old.ui) == (&tool.name, &tool.spec, tool.effects, &tool.ui)
+            };
+            if let Some(old) = self.tools.iter().find(is_same) {
+                *tool = old.clone();
+            }
+        }
+        let is_same = |(old, new): (&Arc<McpTool>, &Arc<McpTool>)| Arc::ptr_eq(old, new);
+        let is_unchanged = self.tools.len() == tools.len() && self.tools.iter().zip(&tools).all(is_same);
+        self.tools = tools;
+        if is_unchanged { ListChange::Same } else { ListChange::Changed }
+    }
 }
 
 pub(super) struct Supervisor {
@@ -107,7 +130,7 @@ impl Supervisor {
             let McpCaller { server, options, .. } = &*self.caller;
             let connection = McpConnection::open(server, options, &self.transport, first).await?;
             self.list_tools(&connection.client).await.map_err(|error| match error {
-                RequestError::Refused(reason) => format!("it does not list its tools: {reason}"),
+                RequestError::Refused { reason, .. } => format!("it does not list its tools: {reason}"),
                 RequestError::NotTaken(error) | RequestError::Disconnected(error) => {
                     format!("the connection broke while it listed its tools: {error}")
                 }
@@ -127,12 +150,13 @@ impl Supervisor {
         self.settle();
         let (revision, tools) = (client.revision(), self.tools.borrow().tools.len());
         tracing::info!(server, %revision, tools, "connected to the MCP server");
+        let mut refusal = None;
         loop {
             match connection.next_event().await {
                 ConnectionEvent::Lost(reason) => return reason,
                 ConnectionEvent::ListTools => {
                     match timeout(LIST_TIMEOUT, self.list_tools(&client)).await {
-                        Ok(Ok(ListChange::Same)) => {}
+                        Ok(Ok(ListChange::Same)) => refusal = None,
                         Ok(Ok(ListChange::Changed)) => {
                             let tools = self.tools.borrow().tools.len();
                             tracing::info!(server, tools, "the tools of the MCP server have changed");
@@ -140,8 +164,11 @@ impl Supervisor {
                         Ok(Err(RequestError::NotTaken(error) | RequestError::Disconnected(error))) => {
                             return format!("the connection broke: {error}");
                         }
-                        Ok(Err(RequestError::Refused(reason))) => {
-                            tracing::warn!(server, why = reason, "the MCP server does not list its changed tools");
+                        Ok(Err(RequestError::Refused { reason, .. })) => {
+                            if refusal.as_ref() != Some(&reason) {
+                                tracing::warn!(server, why = reason, "the MCP server does not list its tools again");
+                            }
+                            refusal = Some(reason);
                         }
                         Err(_) => client.state.timed_out.notify_one(),
                     }
@@ -151,16 +178,34 @@ impl Supervisor {
         }
     }
 
-    /// An unchanged tool keeps its `Arc`, and with it the schema that toolboxes have compiled.
+    /// Lists the tools. The warnings about a list are logged once, also when it is read again after its time.
     async fn list_tools(&self, client: &McpClient) -> Result<ListChange, RequestError> {
-        let (server, options) = (&*self.caller.server, &self.caller.options);
         let descriptions = client.list_tools(MAX_TOOLS).await?;
+        let digest = digest("", &serde_json::to_string(&descriptions).unwrap_or_default(), LIST_DIGEST_BYTES);
+        let is_new = !self.tools.borrow().is_known || self.tools.borrow().digest != digest;
+        let tools = if is_new { Some(self.described(&descriptions)) } else { None };
+        let mut change = ListChange::Same;
+        self.tools.send_modify(|list| {
+            if let Some(tools) = tools {
+                change = list.replace(tools);
+            }
+            (list.is_known, list.digest) = (true, digest);
+            let info = client.peer.peer_info();
+            list.has_resources = info.as_ref().is_some_and(|info| info.capabilities.resources.is_some());
+            list.has_prompts = info.as_ref().is_some_and(|info| info.capabilities.prompts.is_some());
+        });
+        Ok(change)
+    }
+
+    /// Returns the tools that can be used.
+    fn described(&self, descriptions: &[Value]) -> Vec<Arc<McpTool>> {
+        let (server, options) = (&*self.caller.server, &self.caller.options);
         if descriptions.len() == MAX_TOOLS {
             tracing::warn!(server, "the MCP server has {MAX_TOOLS} tools or more; only the first {MAX_TOOLS} are used");
         }
         let is_used = |name: &str| options.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
         let mut tools = Vec::new();
-        for description in &descriptions {
+        for description in descriptions {
             let name = tool_name(description);
             if !is_used(name) {
                 continue;
@@ -177,27 +222,7 @@ impl Supervisor {
         for name in configured.filter(|name| !descriptions.iter().any(|description| tool_name(description) == *name)) {
             tracing::warn!(server, tool = name, "the MCP server has no tool of this name");
         }
-        let mut change = ListChange::Changed;
-        self.tools.send_modify(|list| {
-            for tool in &mut tools {
-                let is_same = |old: &&Arc<McpTool>| {
-                    (&old.name, &old.spec, old.effects, &old.ui) == (&tool.name, &tool.spec, tool.effects, &tool.ui)
-                };
-                if let Some(old) = list.tools.iter().find(is_same) {
-                    *tool = old.clone();
-                }
-            }
-            let is_same = |(old, new): (&Arc<McpTool>, &Arc<McpTool>)| Arc::ptr_eq(old, new);
-            if list.tools.len() == tools.len() && list.tools.iter().zip(&tools).all(is_same) {
-                change = ListChange::Same;
-            }
-            list.tools = tools;
-            list.is_known = true;
-            let info = client.peer.peer_info();
-            list.has_resources = info.as_ref().is_some_and(|info| info.capabilities.resources.is_some());
-            list.has_prompts = info.as_ref().is_some_and(|info| info.capabilities.prompts.is_some());
-        });
-        Ok(change)
+        tools
     }
 
     fn settle(&self) {
@@ -219,7 +244,90 @@ fn next_pause(last: Option<Duration>, uptime: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+
     use super::*;
+    use crate::tools::{mcp::McpServerOptions, secrets::Secrets};
+
+    /// A server of 2026-07-28 that notes the seconds at which it lists its tools, the second of which cannot be used.
+    async fn serve(stream: DuplexStream, cache: Value, lists: Arc<Mutex<Vec<u64>>>) {
+        let (begin, (input, mut output)) = (Instant::now(), tokio::io::split(stream));
+        let mut lines = BufReader::new(input).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let request: Value = serde_json::from_str(&line).unwrap();
+            let mut result = match request["method"].as_str().unwrap_or_default() {
+                "server/discover" => json!({ "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
+                "tools/list" => {
+                    lists.lock().unwrap().push(begin.elapsed().as_secs());
+                    let object = json!({ "type": "object" });
+                    json!({ "tools": [{ "name": "a", "inputSchema": object }, { "name": "b", "inputSchema": "none" }] })
+                }
+                _ => continue,
+            };
+            let members = result.as_object_mut().unwrap();
+            members.extend(json!({ "resultType": "complete" }).as_object().unwrap().clone());
+            members.extend(cache.as_object().unwrap().clone());
+            let response = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+            output.write_all(format!("{response}\n").as_bytes()).await.unwrap();
+        }
+    }
+
+    /// Returns the seconds at which a server lists its tools, and how often a tool is left out with a warning.
+    async fn lists_within(time: Duration, cache: Value) -> (Vec<u64>, usize) {
+        let (ours, theirs) = tokio::io::duplex(4096);
+        let lists = Arc::new(Mutex::new(Vec::new()));
+        tokio::spawn(serve(theirs, cache, lists.clone()));
+        let options = McpServerOptions::command(["x"]);
+        let transport = options.transport().unwrap();
+        let caller = Arc::new(McpCaller::new("test".into(), options, Secrets::default(), None).unwrap());
+        let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
+        let mut connection = McpConnection::over(ours).await;
+        let log = Log::default();
+        let written = log.clone();
+        let log_writer = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();
+        let _logged = tracing::subscriber::set_default(log_writer);
+        supervisor.list_tools(&connection.client).await.unwrap();
+        let ended = timeout(time, supervisor.follow(&mut connection)).await;
+        assert!(ended.is_err(), "{ended:?}");
+        assert_eq!(supervisor.tools.borrow().tools.len(), 1);
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let lists = lists.lock().unwrap().clone();
+        (lists, log.matches("a tool of the MCP server is left out").count())
+    }
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_read_again_after_its_time_and_its_warnings_are_logged_once() {
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        for scope in ["public", "private"] {
+            let cache = json!({ "ttlMs": 100_000, "cacheScope": scope });
+            assert_eq!(lists_within(minutes(6), cache).await, (vec![0, 100, 200, 300], 1), "{scope}");
+        }
+        // Not more often than twice a minute, and at least once an hour.
+        let often = json!({ "ttlMs": 1000, "cacheScope": "private" });
+        assert_eq!(lists_within(minutes(2), often).await, (vec![0, 30, 60, 90], 1));
+        let seldom = json!({ "ttlMs": 10_000_000_000_u64, "cacheScope": "public" });
+        assert_eq!(lists_within(minutes(90), seldom).await, (vec![0, 3600], 1));
+        // Without a time, the list is what shows that the server responds.
+        let without = json!({ "ttlMs": 0, "cacheScope": "private" });
+        assert_eq!(lists_within(minutes(2), without).await, (vec![0, 30, 60, 90], 1));
+    }
 
     #[test]
     fn restart_pauses_double_up_to_a_minute_and_a_stable_uptime_resets_them() {

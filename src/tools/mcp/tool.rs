@@ -112,6 +112,10 @@ impl Tool for McpTool {
         &self.metric_name
     }
 
+    fn server(&self) -> Option<&str> {
+        Some(&self.caller.server)
+    }
+
     fn approval(&self, arguments: &JsonObject) -> Approval {
         self.approval.decide(arguments)
     }

@@ -21,25 +21,31 @@ use super::{
     says,
 };
 
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/js/sdk-mcp.mjs");
 const DAY: &str = r#"{"day":"Monday"}"#;
 
 struct Trip {
     provider: Provider,
     server: Running,
     stored: bool,
+    tool: &'static str,
+    arguments: &'static str,
     runs: usize,
 }
 
 impl Trip {
     async fn start(stored: bool) -> Self {
+        Self::calling("book", DAY, stored).await
+    }
+
+    async fn calling(tool: &'static str, arguments: &'static str, stored: bool) -> Self {
         let provider = Provider::start().await;
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/js/sdk-mcp.mjs");
-        let mcp = Arc::new(McpServer::new("trips", McpServerOptions::command(["node", script, "stdio"])).unwrap());
+        let mcp = Arc::new(McpServer::new("trips", McpServerOptions::command(["node", SCRIPT, "stdio"])).unwrap());
         let model = chat_model(&provider);
         let server = Server::new().agent("trips", LlmAgent::new(model).tools(Toolbox::new().source(mcp)));
         let server = Running::start(if stored { server } else { server.stateless() }).await;
-        provider.answer(Answer::openai(&[call(0, "book", DAY)]));
-        Self { provider, server, stored, runs: 0 }
+        provider.answer(Answer::openai(&[call(0, tool, arguments)]));
+        Self { provider, server, stored, tool, arguments, runs: 0 }
     }
 
     async fn run(&mut self, resume: Value) -> Vec<Value> {
@@ -48,7 +54,7 @@ impl Trip {
         let mut messages = vec![user];
         if self.runs > 1 && !self.stored {
             // A server without stored threads gets the conversation each time.
-            let function = json!({ "name": "book", "arguments": DAY });
+            let function = json!({ "name": self.tool, "arguments": self.arguments });
             let call = json!({ "id": "c0", "type": "function", "function": function });
             messages.push(json!({ "id": "a", "role": "assistant", "toolCalls": [call] }));
         }
@@ -89,6 +95,30 @@ async fn an_mcp_server_is_told_that_a_person_declined() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_refused_until_pages_are_visited_is_made_again_after_each_visit() {
+    for stored in [true, false] {
+        let mut trip = Trip::calling("ledger", "{}", stored).await;
+        let mut events = trip.run(json!([])).await;
+        for url in ["https://example.com/visit/1", "https://example.com/visit/2"] {
+            let page = only_interrupt(&events);
+            assert_eq!((&page["message"], &page["reason"]), (&json!("Sign the ledger"), &json!("authorization")));
+            let metadata = &page["metadata"];
+            assert_eq!(metadata["agui-server.visitUrl"], url);
+            assert_eq!(metadata["agui-server.mcpServer"], "trips");
+            says(&trip.provider, "Signed.");
+            events = trip.answer(&page, json!({ "done": true })).await;
+        }
+        assert_eq!(result(&events), "the ledger is open", "stored: {stored}");
+
+        let mut trip = Trip::calling("ledger", "{}", stored).await;
+        let page = only_interrupt(&trip.run(json!([])).await);
+        says(&trip.provider, "Then not.");
+        let declined = trip.run(json!([{ "interruptId": page["id"], "status": "cancelled" }])).await;
+        assert_eq!(result(&declined), "Error: The user declined to open a page of `trips`.");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_does_not_fit_the_form_never_reaches_an_mcp_server() {
     let mut trip = Trip::start(true).await;
     let who = only_interrupt(&trip.run(json!([])).await);
@@ -100,4 +130,44 @@ async fn an_answer_that_does_not_fit_the_form_never_reaches_an_mcp_server() {
     says(&trip.provider, "Sorry.");
     let told = trip.answer(&who, json!({ "name": "" })).await;
     assert!(result(&told).starts_with("Error: The user's answer does not fit the form"), "{}", result(&told));
+}
+
+#[tokio::test]
+async fn an_answer_is_not_for_another_mcp_server_whose_tool_has_the_name_now() {
+    for approval in ["never", "always"] {
+        let provider = Provider::start().await;
+        let servers = async |names: &[&str]| {
+            let source = |toolbox: Toolbox, name: &&str| {
+                let mut options = McpServerOptions::command(["node", SCRIPT, "stdio"]);
+                options.approval = serde_json::from_value(json!(approval)).unwrap();
+                toolbox.source(Arc::new(McpServer::new(*name, options).unwrap()))
+            };
+            let agent = LlmAgent::new(chat_model(&provider)).tools(names.iter().fold(Toolbox::new(), source));
+            Running::start(Server::new().agent("trips", agent).stateless()).await
+        };
+        let run = async |server: &Running, resume: Value| {
+            let call = json!({ "id": "c0", "type": "function", "function": { "name": "book", "arguments": DAY } });
+            let messages = json!([
+                { "id": "m", "role": "user", "content": "Book a trip." },
+                { "id": "a", "role": "assistant", "toolCalls": [call] },
+            ]);
+            let shown = &messages.as_array().unwrap()[..if resume == json!([]) { 1 } else { 2 }];
+            let input = json!({ "threadId": "t", "runId": "r", "messages": shown, "resume": resume });
+            read_events(input.clone(), &server.run(&input).await.text().await.unwrap())
+        };
+        provider.answer(Answer::openai(&[call(0, "book", DAY)]));
+        let asked = only_interrupt(&run(&servers(&["trips"]).await, json!([])).await);
+        let payload = json!({ "name": "Ada", "approved": true });
+        let resume = json!([{ "interruptId": asked["id"], "status": "resolved", "payload": payload }]);
+        // The tool of the first server of the list is offered.
+        for (names, is_same) in [(["buses", "trips"], false), (["trips", "buses"], true)] {
+            let server = servers(&names).await;
+            says(&provider, "Well.");
+            let events = run(&server, resume.clone()).await;
+            let text =
+                events.iter().find(|event| event["type"] == "TOOL_CALL_RESULT").map(|event| event["content"].clone());
+            let is_refused = text == Some(json!("Error: there is no tool \"book\" any more"));
+            assert_eq!(is_refused, !is_same, "{approval} {names:?}: {events:?}");
+        }
+    }
 }

@@ -76,13 +76,27 @@ impl Drop for McpProcess {
 
 /// Starts a server with an agent that has the tools of an MCP server, once the agent has them.
 async fn start(folder: &Path, provider: &Provider, mcp: &McpProcess, store: Option<&str>) -> Replica {
+    start_with(folder, provider, &[("works", mcp)], store).await
+}
+
+/// Like [`start`], with several MCP servers by their names, in the order of the agent's list.
+async fn start_with(
+    folder: &Path,
+    provider: &Provider,
+    servers: &[(&str, &McpProcess)],
+    store: Option<&str>,
+) -> Replica {
     let file = folder.join("config.toml");
-    let (provider, mcp) = (provider.url(), &mcp.url);
-    let agent = format!(
+    let provider = provider.url();
+    let tools: Vec<_> = servers.iter().map(|(name, _)| format!("mcp:{name}")).collect();
+    let mut config = format!(
         "[agents.clerk]\nkind = \"llm\"\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"{provider}\"\n\
-         api_key_env = \"AGUI_KEY_CLERK\"\ntools = [\"mcp:works\"]\n[mcp.works]\nurl = \"{mcp}\"\nrequired = true\n"
+         api_key_env = \"AGUI_KEY_CLERK\"\ntools = {tools:?}\n"
     );
-    fs::write(&file, agent).unwrap();
+    for (name, mcp) in servers {
+        config += &format!("[mcp.{name}]\nurl = \"{}\"\nrequired = true\nrepeat = \"keyed\"\n", mcp.url);
+    }
+    fs::write(&file, config).unwrap();
     let (data, file) = (folder.to_str().unwrap(), file.to_str().unwrap());
     let mut environment = vec![("AGUI_SERVER__DRAIN_SECS", "0"), ("AGUI_KEY_CLERK", "key")];
     environment.push(store.map_or(("AGUI_SERVER__DATA_DIR", data), |url| ("AGUI_STORE__URL", url)));
@@ -183,6 +197,54 @@ async fn a_detached_run_waits_for_a_task_over_the_loss_of_its_server() {
         assert_eq!(texts, [Some("Crunch."), None, Some("crunched"), Some("It is done.")], "{signal}");
         assert_eq!((mcp.count("begin"), mcp.count("end"), mcp.count("cancelled")), (1, 1, 0), "{signal}");
     }
+}
+
+#[tokio::test]
+async fn a_call_of_a_lost_server_is_not_made_at_another_mcp_server_whose_tool_has_the_name_now() {
+    let (folder, other_folder, provider) = (tempdir().unwrap(), tempdir().unwrap(), Provider::start().await);
+    let (works, other) = (McpProcess::of_sdk(folder.path()), McpProcess::of_sdk(other_folder.path()));
+    provider.answer(answer_of_call("steps", &json!({ "count": 500, "millis": 20 })));
+    let server = start(folder.path(), &provider, &works, None).await;
+    let started = server.post(&ask_detached("r", "Step.")).await;
+    works.until_recorded("tools/call").await;
+    server.kill();
+    drop(started);
+
+    provider.answer(answer_of_text("It is over."));
+    let server = start_with(folder.path(), &provider, &[("other", &other), ("works", &works)], None).await;
+    let thread = server.until_status("finished").await;
+    let texts = thread["messages"].as_array().unwrap().iter().filter(|it| it["role"] == "tool");
+    let texts: Vec<_> = texts.map(|it| it["content"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["Error: there is no tool \"steps\" any more"]);
+    assert_eq!((works.count("tools/call"), other.count("tools/call")), (1, 0));
+}
+
+#[tokio::test]
+async fn a_task_that_asks_goes_on_with_the_answer_of_a_server_that_was_started_later() {
+    let (folder, provider) = (tempdir().unwrap(), Provider::start().await);
+    let Some(mcp) = McpProcess::of_tasks(folder.path()) else { return };
+    provider.answer(answer_of_call("choose", &json!({})));
+    let server = start(folder.path(), &provider, &mcp, None).await;
+    let asked = run(&server, &ask("r1", "Choose.")).await;
+    let [grain] = interrupts(&asked) else { panic!("{asked:?}") };
+    assert_eq!((&grain["message"], &grain["reason"]), (&json!("Which grain?"), &json!("input_required")));
+    server.kill();
+
+    let server = start(folder.path(), &provider, &mcp, None).await;
+    let asked = run(&server, &resume("r2", &[(grain, json!({ "value": "rye" }))])).await;
+    let [amount] = interrupts(&asked) else { panic!("{asked:?}") };
+    assert_eq!(amount["message"], "How much rye?");
+    provider.answer(answer_of_text("Ground."));
+    let done = run(&server, &resume("r3", &[(amount, json!({ "value": "a sack" }))])).await;
+    assert_eq!(result(&done), "a sack of rye");
+    assert_eq!((mcp.count("asked"), mcp.count("ground"), mcp.count("cancelled")), (2, 1, 0));
+
+    provider.answer(answer_of_call("choose", &json!({})));
+    let asked = run(&server, &ask("r4", "Choose again.")).await;
+    let entry = json!([{ "interruptId": interrupts(&asked)[0]["id"], "status": "cancelled" }]);
+    provider.answer(answer_of_text("Then not."));
+    let declined = run(&server, &json!({ "threadId": "t", "runId": "r5", "messages": [], "resume": entry })).await;
+    assert_eq!(result(&declined), "nothing: decline");
 }
 
 #[tokio::test]

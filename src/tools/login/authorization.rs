@@ -1,0 +1,82 @@
+//! Where and how a person logs in, and where tokens are from.
+
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::LoginError;
+
+/// An authorization server, with the client and the scopes for one login.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Authorization {
+    pub(crate) endpoint: String,
+    pub(crate) scopes: Vec<String>,
+    /// `None` if it is not known.
+    pub(crate) issuer: Option<String>,
+    /// Each return of a browser says who the issuer is (RFC 9207).
+    pub(crate) names_issuer: bool,
+    pub(crate) source: TokenSource,
+}
+
+/// Where tokens are from, and the client that asks for them.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct TokenSource {
+    pub(crate) token_endpoint: String,
+    pub(crate) revocation_endpoint: Option<String>,
+    pub(crate) client: ClientCredentials,
+    /// What the tokens are for (RFC 8707).
+    pub(crate) resource: Option<String>,
+}
+
+/// A way to send a client's secret (RFC 6749, section 2.3.1).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub(crate) enum ClientAuth {
+    /// In the header `Authorization`, which all authorization servers accept.
+    #[default]
+    Basic,
+    /// In the body of the request.
+    Post,
+}
+
+/// A client of an authorization server.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ClientCredentials {
+    pub(crate) id: String,
+    /// `None` for a public client.
+    pub(crate) secret: Option<String>,
+    pub(crate) auth: ClientAuth,
+}
+
+impl Authorization {
+    /// Returns the URL at which a browser begins a login. `challenge` is that of PKCE, with S256.
+    pub(super) fn url(&self, redirect_uri: &str, state: &str, challenge: &str) -> Result<String, LoginError> {
+        let mut url = Url::parse(&self.endpoint).map_err(|error| LoginError::Failed(error.to_string()))?;
+        let scope = self.scopes.join(" ");
+        // OpenID Connect gives a refresh token only then.
+        let prompt = self.scopes.iter().any(|scope| scope == "offline_access").then_some("consent");
+        let parameters = [
+            ("response_type", Some("code")),
+            ("client_id", Some(&*self.source.client.id)),
+            ("redirect_uri", Some(redirect_uri)),
+            ("state", Some(state)),
+            ("code_challenge", Some(challenge)),
+            ("code_challenge_method", Some("S256")),
+            ("resource", self.source.resource.as_deref()),
+            ("scope", Some(&*scope).filter(|scope| !scope.is_empty())),
+            ("prompt", prompt),
+        ];
+        url.query_pairs_mut().extend_pairs(parameters.iter().filter_map(|(name, value)| Some((name, (*value)?))));
+        Ok(url.into())
+    }
+
+    /// Returns whether a return of a browser is from this authorization server, as far as it says so.
+    pub(super) fn is_issuer(&self, named: Option<&str>) -> bool {
+        match (named, &self.issuer) {
+            (Some(named), Some(issuer)) => named == issuer,
+            (Some(_), None) => true,
+            (None, _) => !self.names_issuer,
+        }
+    }
+}
