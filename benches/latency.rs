@@ -53,7 +53,7 @@ async fn main() {
 }
 
 async fn server(port: u16, store: &str) {
-    let mut server = Server::new().agent("bench", bench).max_concurrent_runs(1000);
+    let mut server = Server::new().agent("bench", bench);
     server = match store {
         "none" => server.stateless(),
         "memory" => server,
@@ -61,7 +61,7 @@ async fn server(port: u16, store: &str) {
     };
     if store != "none" {
         let mut options = ThreadOptions::default();
-        (options.on_disconnect, options.max_detached) = (OnDisconnect::Continue, 1000);
+        options.runs.on_disconnect = OnDisconnect::Continue;
         server = server.thread_options(options);
     }
     server.serve((Ipv4Addr::LOCALHOST, port)).await.unwrap();

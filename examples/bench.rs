@@ -35,7 +35,7 @@ async fn main() -> std::io::Result<()> {
     let spans = has_flag("spans").then_some((TRACE_TARGET, Level::TRACE));
     tracing_subscriber::registry().with(Targets::from_iter(spans)).init();
     let port = arguments.first().and_then(|port| port.parse().ok()).unwrap_or(8099);
-    let mut server = Server::new().agent("bench", bench).max_concurrent_runs(20_000);
+    let mut server = Server::new().agent("bench", bench);
     server = match arguments.get(1).map(String::as_str) {
         None => server.stateless(),
         Some("memory") => server,
@@ -44,11 +44,12 @@ async fn main() -> std::io::Result<()> {
         }
         Some(path) => server.store(SqliteStore::open(Path::new(path)).await.map_err(std::io::Error::other)?),
     };
+    let mut options = ThreadOptions::default();
+    options.runs.max_concurrent = 20_000;
     if has_flag("detached") {
-        let mut options = ThreadOptions::default();
-        (options.on_disconnect, options.max_detached) = (OnDisconnect::Continue, 20_000);
-        server = server.thread_options(options);
+        options.runs.on_disconnect = OnDisconnect::Continue;
     }
+    server = server.thread_options(options);
     if has_flag("record") {
         let folder = std::env::temp_dir().join(format!("agui-bench-recordings-{}", std::process::id()));
         server = server.record(RecordOptions::to(folder));

@@ -13,5 +13,5 @@ pub use crate::{
         recordings::RecordOptions,
         telemetry::{TRACE_TARGET, TelemetryOptions},
     },
-    run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunLimits, ThreadOptions},
+    run::{ConcurrentRuns, OnDisconnect, PrincipalLimits, RunOptions, ThreadOptions},
 };

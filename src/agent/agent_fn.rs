@@ -160,11 +160,11 @@ impl Stream for Emitted {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            if let Some(event) = self.out.queue().take(cx) {
+            if let Some(event) = self.out.0.queue.take(cx) {
                 return Poll::Ready(Some(Ok(event)));
             }
             let Some(run) = &mut self.run else {
-                self.out.queue().close();
+                self.out.0.queue.close();
                 return Poll::Ready(self.failure.take().map(Err));
             };
             match run.poll_unpin(cx) {
@@ -173,7 +173,7 @@ impl Stream for Emitted {
                     self.run = None;
                     self.failure = result.err();
                 }
-                Poll::Pending if self.out.queue().wake_at_next(cx) => return Poll::Pending,
+                Poll::Pending if self.out.0.queue.wake_at_next(cx) => return Poll::Pending,
                 Poll::Pending => {}
             }
         }
@@ -182,7 +182,7 @@ impl Stream for Emitted {
 
 impl Drop for Emitted {
     fn drop(&mut self) {
-        self.out.queue().close();
+        self.out.0.queue.close();
     }
 }
 

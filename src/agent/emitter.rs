@@ -50,20 +50,16 @@ use crate::{
 /// # Errors
 /// If the run has ended, which only a task of its own can see: the agent's future is dropped with the run.
 #[derive(Clone)]
-pub struct Emitter(Arc<EmitterParts>);
+pub struct Emitter(pub(super) Arc<EmitterParts>);
 
-struct EmitterParts {
-    queue: EventQueue,
+pub(super) struct EmitterParts {
+    pub(super) queue: EventQueue,
     context: RunContext,
 }
 
 impl Emitter {
     pub(super) fn new(context: RunContext) -> Self {
         Self(Arc::new(EmitterParts { queue: EventQueue::default(), context }))
-    }
-
-    pub(super) fn queue(&self) -> &EventQueue {
-        &self.0.queue
     }
 
     /// The run's ids, its principal and the forwarded headers.
@@ -304,7 +300,7 @@ impl CloseOnDrop {
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         // Without room for these, the run's guard closes what is open.
-        let _ = self.out.queue().push(std::mem::take(&mut self.events));
+        let _ = self.out.0.queue.push(std::mem::take(&mut self.events));
     }
 }
 

@@ -59,6 +59,6 @@ pub(crate) fn to_text(app: &App, format: TextFormat) -> String {
     let metrics = app.runs().current_metrics();
     let as_gauge = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
     metrics.http.body_bytes_in_flight.set(as_gauge(app.body_budget().used_bytes()));
-    metrics.http.run_memory_bytes.set(as_gauge(app.runs().memory().used_bytes()));
+    metrics.http.run_memory_bytes.set(as_gauge(app.runs().memory.used_bytes()));
     metrics.to_text(format)
 }

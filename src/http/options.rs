@@ -20,9 +20,6 @@ pub struct HttpOptions {
     /// threads fit, and with several principals one gets at most half.
     #[default(128 * 1024 * 1024)]
     pub max_response_bytes_in_flight: usize,
-    /// Maximum memory of the requests of all runs and imports and of the threads that runs read, in bytes.
-    #[default(256 * 1024 * 1024)]
-    pub max_run_memory_bytes: usize,
     /// The largest number of streams of what happens from now on: event streams without an end, and WebSockets. With several
     /// principals, each gets at most its share ([`PrincipalLimits`](crate::run::PrincipalLimits)). More are refused with 503.
     #[default(2000)]

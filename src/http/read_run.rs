@@ -46,7 +46,7 @@ pub(crate) async fn read_run<T>(
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
     // A client that never sends its body holds no permit.
     let mut permit = app.runs().reserve(principal.as_ref())?;
-    let memory = app.runs().memory().request(principal.as_ref(), size).await?;
+    let memory = app.runs().memory.request(principal.as_ref(), size).await?;
     let (decoded, open_values) = decode(&body)?;
     memory.decoded(open_values);
     permit.memory = Some(memory);

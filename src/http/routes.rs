@@ -141,7 +141,7 @@ pub(crate) fn router(
     mut further: Vec<RouteSet>,
     dependencies: Dependencies,
 ) -> Routers {
-    let stores_threads = runs.thread_runs().is_some();
+    let stores_threads = runs.threads.is_some();
     let mut built_in = built_in(stores_threads, has_metrics);
     further.extend(paths.into_iter().map(|path| own_path(path, stores_threads)));
     let list =

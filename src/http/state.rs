@@ -73,9 +73,9 @@ impl App {
         dependencies: Dependencies,
     ) -> Self {
         let has_shares = !auth.has_one_principal();
-        let max_thread_bytes = runs.thread_runs().map_or(0, |threads| threads.options.max_bytes);
+        let max_thread_bytes = runs.threads.as_ref().map_or(0, |threads| threads.options.max_bytes);
         let max_thread_bytes = usize::try_from(max_thread_bytes).unwrap_or(usize::MAX);
-        let max_file_bytes = runs.thread_runs().map_or(0, |threads| threads.options.files.max_file_bytes);
+        let max_file_bytes = runs.threads.as_ref().map_or(0, |threads| threads.options.files.max_file_bytes);
         let max_body_bytes = options.max_body_bytes.max(usize::try_from(max_file_bytes).unwrap_or(usize::MAX));
         Self(Arc::new(AppInner {
             threads: Threads::of(&runs),

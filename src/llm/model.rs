@@ -71,29 +71,37 @@ pub trait Model: Send + Sync + 'static {
     }
 }
 
-impl<M: Model + ?Sized> Model for Arc<M> {
-    fn provider(&self) -> &str {
-        (**self).provider()
-    }
+/// The methods of a [`Model`] that wraps another one, but for [`Model::stream`].
+macro_rules! describe_as {
+    ($($inner:tt)+) => {
+        fn provider(&self) -> &str {
+            self.$($inner)+.provider()
+        }
 
-    fn name(&self) -> &str {
-        (**self).name()
-    }
+        fn name(&self) -> &str {
+            self.$($inner)+.name()
+        }
+
+        fn warnings(&self) -> Vec<String> {
+            self.$($inner)+.warnings()
+        }
+
+        fn media_limits(&self) -> $crate::llm::MediaLimits {
+            self.$($inner)+.media_limits()
+        }
+
+        fn media_input(&self) -> $crate::protocol::capabilities::MultimodalInputCapabilities {
+            self.$($inner)+.media_input()
+        }
+    };
+}
+pub(in crate::llm) use describe_as;
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    describe_as!(as_ref());
 
     fn stream(&self, request: ModelRequest) -> ModelStream {
         (**self).stream(request)
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        (**self).warnings()
-    }
-
-    fn media_limits(&self) -> MediaLimits {
-        (**self).media_limits()
-    }
-
-    fn media_input(&self) -> MultimodalInputCapabilities {
-        (**self).media_input()
     }
 }
 

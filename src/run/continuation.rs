@@ -127,7 +127,7 @@ impl Runs {
         let request_bytes = size.body_bytes as u64;
         let thread = threads.size(key).await?.unwrap_or_default();
         let memory = async {
-            let memory = self.memory().request(principal.as_ref(), size).await?;
+            let memory = self.memory.request(principal.as_ref(), size).await?;
             memory.unread_thread(thread).await.map(|()| memory)
         };
         // Before the permit, which counts as one of the principal's runs of this minute.
@@ -161,7 +161,7 @@ impl Runs {
         } else {
             BACKOFF[BACKOFF.len().min(replay.lost as usize + 1) - 1]
         };
-        let is_given_up = !replay.is_handed_over && replay.lost >= threads.options.max_continuations;
+        let is_given_up = !replay.is_handed_over && replay.lost >= threads.options.runs.max_continuations;
         if is_given_up || replay.is_damaged {
             threads.metrics.runs.continued(cause, "given_up");
             return threads.close_lost(key, &run.record.id, &lease).await;
@@ -178,7 +178,7 @@ impl Runs {
         }
         threads.metrics.runs.continued(cause, "continued");
 
-        let max_run_bytes = threads.options.max_run_bytes;
+        let max_run_bytes = threads.options.runs.max_run_bytes;
         let log = Arc::new(LiveLog::new(lease.clone(), request_bytes + bytes, max_run_bytes).continued(elapsed, lines));
         let (forwarded, has_sent_data) = (request.forwarded(), request.has_sent_data);
         let mut input = request.into_input(key.id.clone(), record.id.clone(), replay.kept.messages());
@@ -186,7 +186,7 @@ impl Runs {
         let taken_back = replay.taken_back();
         let continuation = Continuation { attempt: replay.attempt, marks: replay.marks, taken_back };
         let journal = RunJournal { log: log.clone(), continuation: Some(continuation) };
-        let max = threads.options.detached_max.map(|max| max.saturating_sub(elapsed));
+        let max = threads.options.runs.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
         let request = RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false };
         let mut run = self.create_run(request, limits, thread.branch.client_claims(), Some(journal));

@@ -145,7 +145,7 @@ impl Admission {
         let run_id = request.input.run_id.clone();
         let is_detached = request.permit.detached.is_some();
         let log = is_detached.then(|| {
-            let log = LiveLog::new(lease.clone(), request_bytes, options.max_run_bytes);
+            let log = LiveLog::new(lease.clone(), request_bytes, options.runs.max_run_bytes);
             Arc::new(log.begun(to_line(&run_started(&request.input))))
         });
         let number = lease.thread;
@@ -157,11 +157,11 @@ impl Admission {
             held.run.control.cancel();
         }
         let limits = if is_detached {
-            RunLimits { max: options.detached_max, heartbeat: None, ..runs.limits }
+            RunLimits { max: options.runs.detached_max, heartbeat: None, ..runs.limits }
         } else {
             runs.limits
         };
-        let can_continue = request.agent.agent.can_continue() && threads.store.unmeasured().is_durable();
+        let can_continue = request.agent.agent.can_continue() && threads.store.store.is_durable();
         let journal = log.clone().filter(|_| can_continue).map(|log| RunJournal { log, continuation: None });
         let run = runs.create_run(request, limits, branch.client_claims(), journal);
         let first = lacks_state.then(|| StateSnapshot::new(transcript.state().clone()).into());

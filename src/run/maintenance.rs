@@ -116,7 +116,7 @@ async fn sweep_regularly(threads: Weak<ThreadRuns>) {
         let is_check_due = sweeps_before_check == 0 || removed > 0;
         sweeps_before_check = if is_check_due { SWEEPS_BETWEEN_CHECKS } else { sweeps_before_check - 1 };
         if let Some(data) = threads.data.get().filter(|_| is_check_due) {
-            data.threads_swept(threads.store.unmeasured()).await;
+            data.threads_swept(&*threads.store.store).await;
         }
         let sweep_due = threads.sweep_due.clone();
         // Otherwise the store would stay open until the next sweep when the server is dropped.

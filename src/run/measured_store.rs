@@ -11,7 +11,7 @@ use crate::{
 /// Measures the operations of a store. Those of [`SharedStore`] are not measured.
 #[derive(Clone)]
 pub(crate) struct MeasuredStore {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     metrics: Metrics,
 }
 
@@ -50,11 +50,6 @@ impl MeasuredStore {
 
     pub(crate) fn files(&self, options: FileOptions) -> Option<Files> {
         Files::of(&self.store, options)
-    }
-
-    /// Returns the store, whose operations are not measured then.
-    pub(crate) fn unmeasured(&self) -> &dyn Store {
-        &*self.store
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

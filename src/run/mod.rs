@@ -30,6 +30,7 @@ pub(crate) mod turn;
 pub(crate) use self::{
     agents::AgentEntry,
     conversation::resume::has_expired,
+    drive::clock::RunLimits,
     drive::progress::{Drive, Progress},
     events::{
         debug_events::DebugEvent,
@@ -46,7 +47,7 @@ pub(crate) use self::{
     turn::thread_runs::{ThreadData, ThreadRuns},
 };
 pub use self::{
-    drive::{clock::RunLimits, driver::Run, guard::Guard, transcript::Transcript},
+    drive::{driver::Run, guard::Guard, transcript::Transcript},
     limits::quota::PrincipalLimits,
-    options::{ConcurrentRuns, OnDisconnect, ThreadOptions},
+    options::{ConcurrentRuns, OnDisconnect, RunOptions, ThreadOptions},
 };

@@ -41,34 +41,12 @@ pub struct ThreadOptions {
     /// The agent that makes the title of a new thread after its first run, in the background. Without one, the first
     /// message of a user is the title.
     pub title_agent: Option<String>,
-    /// Treatment of a run whose client leaves.
+    /// The limits of runs.
     #[serde(skip)]
-    #[default(OnDisconnect::Cancel)]
-    pub on_disconnect: OnDisconnect,
-    /// The same by agent name, which takes precedence.
+    pub runs: RunOptions,
+    /// [`RunOptions::on_disconnect`] by agent name, which takes precedence.
     #[serde(skip)]
     pub on_disconnect_of: HashMap<String, OnDisconnect>,
-    /// The maximum number of detached runs in this process.
-    #[serde(skip)]
-    #[default(1000)]
-    pub max_detached: usize,
-    /// The maximum number of clients in this process that follow detached runs, beside those that started them. A principal
-    /// has at most its share, as of concurrent runs ([`PrincipalLimits::share_percent`](crate::run::limits::quota::PrincipalLimits::share_percent)).
-    #[serde(skip)]
-    #[default(2000)]
-    pub max_followers: usize,
-    /// The maximum time of a detached run.
-    #[serde(skip)]
-    #[default(Some(Duration::from_secs(3600)))]
-    pub detached_max: Option<Duration>,
-    /// How often a detached run goes on after its server was lost. Then it fails with `server_lost`.
-    #[serde(skip)]
-    #[default(3)]
-    pub max_continuations: u32,
-    /// The maximum number of bytes that a run adds to its messages and to its log. A run that adds more fails.
-    #[serde(skip)]
-    #[default(64 * 1024 * 1024)]
-    pub max_run_bytes: u64,
     /// The time for which a server leases a thread that it runs, at least 2. The runs of a lost server are
     /// ended after about this time.
     #[serde(rename = "lease_secs", with = "units::Seconds")]
@@ -82,6 +60,57 @@ pub struct ThreadOptions {
     #[serde(skip)]
     #[default(Retention::of_servers())]
     pub retention: Retention,
+}
+
+/// Limits of runs: the section `[runs]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, SmartDefault)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// The largest number of concurrent runs. More are refused with 503.
+    #[cfg_attr(test, schemars(range(min = 1)))]
+    #[default(1000)]
+    pub max_concurrent: usize,
+    /// The time limit of a run that ends with its connection. The run then ends as cancelled.
+    #[serde(rename = "max_seconds", with = "units::OptionalSeconds")]
+    #[default(Some(Duration::from_secs(600)))]
+    pub max: Option<Duration>,
+    /// The longest time without an event of the agent. The run then fails (`agent_timeout`).
+    #[serde(rename = "idle_seconds", with = "units::OptionalSeconds")]
+    #[default(Some(Duration::from_secs(120)))]
+    pub idle: Option<Duration>,
+    /// The effect of a client that disconnects on its run. A request and an agent can override it.
+    pub on_disconnect: OnDisconnect,
+    /// The largest number of concurrent detached runs. More are refused with 503. 0: no run can be detached. Without it, the same as
+    /// `max_concurrent`.
+    pub max_detached: Option<usize>,
+    /// The largest number of clients that follow detached runs, beside those that started them. More are refused with
+    /// 503.
+    #[default(2000)]
+    pub max_followers: usize,
+    /// The time limit of a detached run, in place of `max_seconds`.
+    #[serde(rename = "detached_max_seconds", with = "units::OptionalSeconds")]
+    #[default(Some(Duration::from_secs(3600)))]
+    pub detached_max: Option<Duration>,
+    /// How often a detached run goes on, on this server or another, after its server was lost. Then it fails
+    /// (`server_lost`). Runs of a server that is stopped go on without being counted.
+    #[default(3)]
+    pub max_continuations: u32,
+    /// The most that a run may add to its messages and its log, in bytes. A run that exceeds it fails (`run_too_long`).
+    #[default(64 * 1024 * 1024)]
+    pub max_run_bytes: u64,
+    /// The memory of the requests of running runs and of imports, and of the threads that the runs read, in bytes, together. A
+    /// request that gets no permit within five seconds is refused with 503.
+    #[default(256 * 1024 * 1024)]
+    pub max_memory_bytes: usize,
+}
+
+impl RunOptions {
+    /// Returns the largest number of concurrent detached runs.
+    pub(crate) fn max_detached(&self) -> usize {
+        self.max_detached.unwrap_or(self.max_concurrent)
+    }
 }
 
 /// The treatment of a run whose thread has a running run.

@@ -51,13 +51,13 @@ pub(crate) struct Runs {
     permits: Arc<Permits>,
     rate: RunRate,
     principal_limits: PrincipalLimits,
-    memory: Arc<RunMemoryBudget>,
+    pub(crate) memory: Arc<RunMemoryBudget>,
     pub(super) live: Arc<LiveRuns>,
     inspector: Arc<DebugHub>,
     pub(super) taps: Taps,
-    pub(super) threads: Option<Arc<ThreadRuns>>,
+    pub(crate) threads: Option<Arc<ThreadRuns>>,
     pub(super) accept_instructions: bool,
-    pub(super) metrics: Metrics,
+    pub(crate) metrics: Metrics,
     pub(super) recordings: Option<RecordingWriter>,
     pub(super) begin_drawing: Option<BeginDrawing>,
     pub(super) records_content: bool,
@@ -151,10 +151,6 @@ impl Runs {
         RunsBuilder::default()
     }
 
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
     /// Returns the metrics, with the numbers of what is under way now.
     pub(crate) fn current_metrics(&self) -> &Metrics {
         let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
@@ -184,19 +180,10 @@ impl Runs {
         self.agents.iter()
     }
 
-    /// Returns the stored threads; `None` on a server that stores nothing.
-    pub(crate) fn thread_runs(&self) -> Option<&Arc<ThreadRuns>> {
-        self.threads.as_ref()
-    }
-
     /// Reads the events of a principal's runs in this process as the driver emits them. Without a principal, these are the
     /// runs on a server without authentication. Returns `None` during shutdown.
     pub(crate) fn debug_events(&self, principal: Option<&Principal>) -> Option<DebugEvents> {
         self.inspector.readers.subscribe(owner_of(principal)).map(|events| DebugEvents { events })
-    }
-
-    pub(crate) fn memory(&self) -> &Arc<RunMemoryBudget> {
-        &self.memory
     }
 
     /// Creates `max` permits, of which a principal has at most its `share_percent`.

@@ -98,7 +98,7 @@ impl Runs {
         // Without a store there are no detached runs.
         let Some(threads) = &self.threads else { return Ok(OnDisconnect::Cancel) };
         let of_agent = || threads.options.on_disconnect_of.get(request.agent.name()).copied();
-        Ok(requested.or_else(of_agent).or(request.on_disconnect).unwrap_or(threads.options.on_disconnect))
+        Ok(requested.or_else(of_agent).or(request.on_disconnect).unwrap_or(threads.options.runs.on_disconnect))
     }
 
     fn check_roles(&self, messages: &[Message]) -> Result<(), StartError> {

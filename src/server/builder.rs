@@ -21,14 +21,8 @@ use crate::{
         recordings::RecordOptions,
         telemetry::TelemetryOptions,
     },
-    run::{PrincipalLimits, RunLimits, ThreadOptions},
+    run::{PrincipalLimits, ThreadOptions},
     store::{IntoStore, MemoryStore, Store},
-};
-
-const RUN_LIMITS: RunLimits = RunLimits {
-    max: Some(Duration::from_secs(600)),
-    idle: Some(Duration::from_secs(120)),
-    heartbeat: Some(Duration::from_secs(15)),
 };
 
 /// A server: agents, and how they are served.
@@ -50,11 +44,7 @@ pub struct Server {
     pub(super) configured: Configured,
     pub(super) agents: IndexMap<String, Arc<dyn Agent>>,
     pub(super) paths: Vec<AgentPath>,
-    #[default(RUN_LIMITS)]
-    pub(super) run_limits: RunLimits,
     pub(super) principal_limits: PrincipalLimits,
-    #[default(1000)]
-    pub(super) max_concurrent_runs: usize,
     pub(super) threads: ThreadOptions,
     #[default(Some(Arc::new(MemoryStore::new())))]
     pub(super) store: Option<Arc<dyn Store>>,
@@ -128,21 +118,9 @@ impl Server {
         self
     }
 
-    /// Sets the options of threads and of the runs on them.
+    /// Sets the options of threads, and the limits of runs.
     pub fn thread_options(mut self, options: ThreadOptions) -> Self {
         self.threads = options;
-        self
-    }
-
-    /// Limits the time of each run.
-    pub fn run_limits(mut self, limits: RunLimits) -> Self {
-        self.run_limits = limits;
-        self
-    }
-
-    /// Limits the number of concurrent runs.
-    pub fn max_concurrent_runs(mut self, runs: usize) -> Self {
-        self.max_concurrent_runs = runs;
         self
     }
 

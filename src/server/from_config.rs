@@ -14,7 +14,6 @@ use super::{
 use crate::{
     http::Connections,
     llm::Model,
-    run::RunLimits,
     server::options::{ConfigError, Loaded},
     tools::Tool,
 };
@@ -85,9 +84,7 @@ impl Server {
         let server = &config.server;
         Ok(Self {
             configured: Configured { loaded: Some(loaded.clone()), ..Configured::default() },
-            run_limits: RunLimits { max: config.runs.max, idle: config.runs.idle, heartbeat: server.keep_alive },
             principal_limits: config.limits,
-            max_concurrent_runs: config.runs.max_concurrent,
             threads: thread_options(config),
             auth: build_auth(config, origin)?,
             http: http_options(config),
@@ -143,9 +140,7 @@ mod tests {
         let (configured, new) = (Server::from_config(&loaded).unwrap(), Server::new());
         let options = |server: &Server| {
             let options: &[&dyn std::fmt::Debug] = &[
-                &server.run_limits,
                 &server.principal_limits,
-                &server.max_concurrent_runs,
                 &server.threads,
                 &server.http,
                 &server.copilotkit,

@@ -10,7 +10,7 @@ use super::{Server, ServerError, ServerHandle, configured::BuiltAgents, shutdown
 use crate::{
     http::{self, Connections, Routers},
     observe::{metrics::Metrics, recordings::RecordingWriter, telemetry::logs},
-    run::{RunMemoryBudget, RunsBuilder},
+    run::{RunLimits, RunMemoryBudget, RunsBuilder},
     surfaces,
 };
 
@@ -66,7 +66,7 @@ impl Server {
         let metrics_listener = metrics_listener(&self).await?;
         let address = listener.local_addr().ok();
         let (routers, handle, connections) = self.start(address).map_err(io::Error::other)?;
-        let metrics = handle.runs.metrics().clone();
+        let metrics = handle.runs.metrics.clone();
         let router = routers.main;
         // Stops serving metrics when it is dropped, which is after the runs have ended.
         let _metrics_server = match metrics_listener {
@@ -112,12 +112,13 @@ impl Server {
         if !has_shares {
             principal_limits.share_percent = 100;
         }
-        let memory = RunMemoryBudget::new(self.http.max_run_memory_bytes, self.http.max_body_bytes, has_shares);
+        let limits = self.threads.runs;
+        let memory = RunMemoryBudget::new(limits.max_memory_bytes, self.http.max_body_bytes, has_shares);
         let mut runs = RunsBuilder {
-            limits: self.run_limits,
+            limits: RunLimits { max: limits.max, idle: limits.idle, heartbeat: self.http.keep_alive },
             principal_limits,
             memory,
-            max_concurrent: self.max_concurrent_runs,
+            max_concurrent: limits.max_concurrent,
             accept_instructions: self.threads.accept_instructions,
             metrics: Metrics::new(self.prices),
             recordings: recordings.clone(),
@@ -135,7 +136,7 @@ impl Server {
             Some(store) => runs.stored(store, self.threads),
             None => runs.stateless(),
         };
-        if let (Some(data), Some(threads)) = (tools.thread_data(), runs.thread_runs()) {
+        if let (Some(data), Some(threads)) = (tools.thread_data(), &runs.threads) {
             threads.set_data(data);
         }
         let has_metrics = self.metrics.main_listener;

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use indexmap::IndexMap;
+use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
+
 use super::{ThreadError, Threads, views::RUN_END_TIMEOUT};
 use crate::{
     agent::Principal,
@@ -21,17 +25,27 @@ pub(crate) struct MessageSelection<'a> {
 }
 
 /// Messages of a thread.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
+#[schema(as = MessagePage)]
 pub(crate) struct MessageList {
-    /// The messages, the oldest first.
+    /// The oldest first.
     pub messages: Vec<Message>,
-    /// The cursor of the messages before these; `None` if these are the first ones.
+    /// The `before` of the page with the earlier messages. `null` if these are the first messages.
+    #[serde(serialize_with = "as_text")]
+    #[schema(required, value_type = Option<String>)]
     pub before: Option<i64>,
-    /// The messages with the same parent as a listed message, that message included, in the order they were stored. Only of
-    /// messages that have such alternatives.
-    pub alternatives: Vec<(MessageId, Vec<MessageId>)>,
-    /// The owner's opinions of listed messages.
-    pub feedback: Vec<(MessageId, Feedback)>,
+    /// By message id: the ids of all messages in its place.
+    // In the order they were stored. Only of messages that have such alternatives.
+    #[schema(value_type = BTreeMap<String, Vec<MessageId>>)]
+    pub alternatives: IndexMap<MessageId, Vec<MessageId>>,
+    /// By message id.
+    #[serde(skip_serializing_if = "IndexMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, Feedback>)]
+    pub feedback: IndexMap<MessageId, Feedback>,
+}
+
+fn as_text<S: Serializer>(number: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    number.map(|number| number.to_string()).serialize(serializer)
 }
 
 /// A thread with its newest runs and a page of its messages.

@@ -24,7 +24,7 @@ pub(crate) struct Threads {
 impl Threads {
     /// The threads of a server; `None` if it stores none.
     pub(crate) fn of(server: &Arc<Runs>) -> Option<Self> {
-        server.thread_runs().map(|runs| Self { runs: runs.clone(), server: server.clone() })
+        server.threads.as_ref().map(|runs| Self { runs: runs.clone(), server: server.clone() })
     }
 
     /// `None` if the store keeps no files.
@@ -34,7 +34,7 @@ impl Threads {
 
     /// Returns whether a run can be detached, so that its response can be continued.
     pub(crate) fn accepts_detached_runs(&self) -> bool {
-        self.runs.options.max_detached > 0
+        self.runs.options.runs.max_detached() > 0
     }
 
     /// Checks that the store can be read and written, by a small write.

@@ -171,7 +171,7 @@ async fn agents_and_their_capabilities_can_be_read() {
     let of_stateless = stateless.client.get(stateless.url("/agents/one/capabilities")).send().await.unwrap();
     assert_eq!(of_stateless.json::<Value>().await.unwrap()["transport"]["resumable"], false);
     let mut options = ThreadOptions::default();
-    options.max_detached = 0;
+    options.runs.max_detached = Some(0);
     let never_detached = Running::start(Server::new().agent("one", Echo).thread_options(options)).await;
     let found = never_detached.client.get(never_detached.url("/agents/one/capabilities")).send().await.unwrap();
     assert_eq!(found.json::<Value>().await.unwrap()["transport"]["resumable"], false);

@@ -13,6 +13,7 @@ use reqwest::header;
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
+use crate::support::conversation::changed_options;
 use crate::support::running::{Running, eventually, eventually_async, input, read_until, silent};
 
 async fn with(options: HttpOptions) -> Running {
@@ -125,7 +126,10 @@ async fn a_head_that_is_too_large_is_refused() {
 #[tokio::test]
 async fn runs_over_the_limit_are_refused_until_one_has_ended() {
     let (agent, stopped) = silent();
-    let server = Running::start(Server::new().agent("silent", agent).max_concurrent_runs(2)).await;
+    let server = Running::start(
+        Server::new().agent("silent", agent).thread_options(changed_options(|options| options.runs.max_concurrent = 2)),
+    )
+    .await;
     let mut first = server.raw_run(&input("hi")).await;
     let mut second = server.raw_run(&input("hi")).await;
     for stream in [&mut first, &mut second] {
@@ -144,7 +148,10 @@ async fn runs_over_the_limit_are_refused_until_one_has_ended() {
 
 #[tokio::test]
 async fn a_refused_input_frees_its_permit() {
-    let server = Running::start(Server::new().agent("echo", Echo).max_concurrent_runs(1)).await;
+    let server = Running::start(
+        Server::new().agent("echo", Echo).thread_options(changed_options(|options| options.runs.max_concurrent = 1)),
+    )
+    .await;
     for _ in 0..5 {
         assert_eq!(server.post("/send-message").json("no input").send().await.unwrap().status(), 400);
         let response = server.run(&input("hi")).await;
@@ -155,7 +162,10 @@ async fn a_refused_input_frees_its_permit() {
 
 #[tokio::test]
 async fn clients_that_do_not_send_their_body_hold_no_permit() {
-    let server = Running::start(Server::new().agent("echo", Echo).max_concurrent_runs(1)).await;
+    let server = Running::start(
+        Server::new().agent("echo", Echo).thread_options(changed_options(|options| options.runs.max_concurrent = 1)),
+    )
+    .await;
     let mut held = Vec::new();
     for body in ["", "{", "{\"threadId\":"] {
         held.push(send(&server, &format!("{HEAD}Content-Length: 100\r\n\r\n{body}")).await);
@@ -239,8 +249,10 @@ Host: localhost
 /// Runs that go on until their clients leave, on a server whose memory holds two of the largest requests: 10,000 values in
 /// open members, 4.9 MB each.
 async fn with_little_memory(store: Arc<MemoryStore>) -> Running {
-    let http = HttpOptions { max_run_memory_bytes: 0, max_body_bytes: 10_000, ..HttpOptions::default() };
-    Running::start(Server::new().agent("silent", silent().0).http_options(http).store(store)).await
+    let http = HttpOptions { max_body_bytes: 10_000, ..HttpOptions::default() };
+    let options = changed_options(|options| options.runs.max_memory_bytes = 0);
+    let server = Server::new().agent("silent", silent().0).http_options(http).thread_options(options);
+    Running::start(server.store(store)).await
 }
 
 async fn begun(server: &Running, input: &Value) -> TcpStream {

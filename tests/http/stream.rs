@@ -11,7 +11,7 @@ use agui_server::{
         event_stream, events as known,
     },
     auth::ApiKey,
-    options::{Connections, RunLimits},
+    options::{Connections, HttpOptions},
     protocol::RunAgentInput,
 };
 use futures::{SinkExt as _, StreamExt as _, channel::mpsc};
@@ -183,9 +183,8 @@ async fn events_that_are_ready_are_sent_together_and_at_once() {
 #[tokio::test]
 async fn a_silent_stream_gets_keep_alive_comments() {
     let (agent, _) = silent();
-    let mut limits = RunLimits::default();
-    limits.heartbeat = Some(Duration::from_millis(50));
-    let server = Running::start(Server::new().agent("silent", agent).run_limits(limits)).await;
+    let options = HttpOptions { keep_alive: Some(Duration::from_millis(50)), ..HttpOptions::default() };
+    let server = Running::start(Server::new().agent("silent", agent).http_options(options)).await;
     let mut stream = server.raw_run(&input("hi")).await;
     let text = read_until(&mut stream, |text| text.matches(": keep-alive\n\n").count() >= 3).await;
     assert_eq!(text.matches("data: ").count(), 2);

@@ -109,7 +109,7 @@ async fn a_repeated_request_follows_the_running_run() {
 #[tokio::test]
 async fn request_agent_and_server_decide_in_this_order_if_a_run_is_detached() {
     let (agent, _strings, dropped) = puppet();
-    let mut options = changed_options(|options| options.on_disconnect = OnDisconnect::Continue);
+    let mut options = changed_options(|options| options.runs.on_disconnect = OnDisconnect::Continue);
     options.on_disconnect_of.insert("stopping".to_owned(), OnDisconnect::Cancel);
     let agent = std::sync::Arc::new(agent);
     let other = agent.clone();
@@ -170,7 +170,7 @@ async fn a_thread_can_be_deleted_while_it_runs() {
 #[tokio::test]
 async fn detached_runs_are_limited() {
     let (agent, strings, _) = puppet();
-    let options = changed_options(|options| options.max_detached = 1);
+    let options = changed_options(|options| options.runs.max_detached = Some(1));
     let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
     ask_and_leave(&server, &ask_detached("t", "r")).await;
     let response = server.run(&ask_detached("t2", "r")).await;
@@ -184,7 +184,7 @@ async fn detached_runs_are_limited() {
 #[tokio::test]
 async fn a_run_with_too_many_bytes_fails() {
     let (agent, _, stopped) = endless();
-    let options = changed_options(|options| options.max_run_bytes = 100_000);
+    let options = changed_options(|options| options.runs.max_run_bytes = 100_000);
     let server = Running::start(Server::new().agent("endless", agent).thread_options(options)).await;
     for input in [ask_detached("t", "r"), ask("t", "r2", "m", "go")] {
         let events = server.events(&input).await;
@@ -199,7 +199,7 @@ async fn a_run_with_too_many_bytes_fails() {
 #[tokio::test]
 async fn a_detached_run_has_its_own_time_limit() {
     let (agent, _strings, dropped) = puppet();
-    let options = changed_options(|options| options.detached_max = Some(Duration::from_millis(100)));
+    let options = changed_options(|options| options.runs.detached_max = Some(Duration::from_millis(100)));
     let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
     let events = server.events(&ask_detached("t", "r")).await;
     assert_eq!(events.last().unwrap()["outcome"], json!({ "type": "cancelled" }));
@@ -209,7 +209,7 @@ async fn a_detached_run_has_its_own_time_limit() {
 #[tokio::test]
 async fn a_follower_that_does_not_read_does_not_slow_the_run() {
     let (agent, said, stopped) = endless();
-    let options = changed_options(|options| options.max_run_bytes = 20_000_000);
+    let options = changed_options(|options| options.runs.max_run_bytes = 20_000_000);
     let server = Running::start(Server::new().agent("endless", agent).thread_options(options)).await;
     let stalled = server.run(&ask_detached("t", "r")).await;
     server.until_status("t", "failed").await;

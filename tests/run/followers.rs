@@ -20,7 +20,7 @@ fn resume(server: &Running, after: &str) -> RequestBuilder {
 #[tokio::test]
 async fn followers_are_limited_however_they_follow() {
     let (agent, strings, _) = puppet();
-    let options = changed_options(|options| options.max_followers = 2);
+    let options = changed_options(|options| options.runs.max_followers = 2);
     let server = Running::start(Server::new().agent("puppet", agent).thread_options(options)).await;
     let get = |path: &str| server.client.get(server.url(path));
     // The response that starts the run is not counted.

@@ -13,6 +13,7 @@ use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 use crate::{
     auth::jwt::options,
     support::{
+        conversation::changed_options,
         running::{Running, eventually, eventually_async, input, read_until, silent},
         tokens::{self, claims, hs256},
     },
@@ -174,7 +175,10 @@ async fn one_of_several_principals_gets_half_of_the_runs_by_default() {
     let keys = |names: &[&str]| names.iter().map(|name| ApiKey::from_secret(name, name)).collect::<Vec<_>>();
     let start = async |names: &[&str]| {
         let (agent, _) = silent();
-        let server = Server::new().agent("silent", agent).api_keys(keys(names)).max_concurrent_runs(4);
+        let server = Server::new()
+            .agent("silent", agent)
+            .api_keys(keys(names))
+            .thread_options(changed_options(|options| options.runs.max_concurrent = 4));
         Running::start(server).await
     };
     let begin = async |server: &Running, key: &str, input: Value| {
@@ -207,7 +211,7 @@ async fn one_of_several_principals_gets_half_of_the_runs_by_default() {
 async fn one_of_several_principals_gets_half_of_the_detached_runs() {
     let (agent, _) = silent();
     let mut threads = ThreadOptions::default();
-    threads.max_detached = 2;
+    threads.runs.max_detached = Some(2);
     let server = Server::new().agent("silent", agent).thread_options(threads);
     let server = Running::start(with_tokens(server)).await;
     let detached = || {

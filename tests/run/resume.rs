@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 
 use crate::{
     run::{ask, ask_and_leave, ask_detached, puppet, read_until, refusal, said, types},
-    support::running::{Running, numbered_events},
+    support::{
+        conversation::changed_options,
+        running::{Running, numbered_events},
+    },
 };
 
 type Numbered = Vec<(Option<u64>, Value)>;
@@ -34,7 +37,10 @@ fn bare(events: &Numbered) -> Vec<Value> {
 async fn a_repeated_request_with_last_event_id_continues_the_stream_of_its_run() {
     let (agent, strings, _) = puppet();
     // The run itself takes the only permit.
-    let server = Running::start(Server::new().agent("puppet", agent).max_concurrent_runs(1)).await;
+    let server = Running::start(
+        Server::new().agent("puppet", agent).thread_options(changed_options(|options| options.runs.max_concurrent = 1)),
+    )
+    .await;
     let input = ask_detached("t", "r");
     let mut stream = server.raw_run(&input).await;
     strings.send("a".to_owned()).unwrap();

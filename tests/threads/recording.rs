@@ -84,7 +84,7 @@ async fn runs_without_a_log_have_no_recording() {
 
 #[tokio::test]
 async fn a_large_request_counts_for_the_bytes_of_its_run() {
-    let options = changed_options(|options| options.max_run_bytes = 50_000);
+    let options = changed_options(|options| options.runs.max_run_bytes = 50_000);
     let server = Running::start(Server::new().agent("echo", Echo).thread_options(options)).await;
     let mut large = ask_detached("t", "r");
     large["tools"] = json!([{ "name": "a", "description": "x".repeat(60_000) }]);

@@ -15,7 +15,10 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use crate::{
-    support::running::{Running, events, read_until, reopened},
+    support::{
+        conversation::changed_options,
+        running::{Running, events, read_until, reopened},
+    },
     tools::support::{McpFixture, fake_script},
 };
 
@@ -266,7 +269,12 @@ async fn a_request_of_a_page_does_not_wait_for_its_thread_and_counts_for_the_lim
     let Apps { mcp, folder, model, .. } = Apps::start(|_| {}).await;
     for (runs, is_answered) in [(2, true), (1, false)] {
         let agent = LlmAgent::new(Waits).tools(Toolbox::new().source(mcp.server.clone()));
-        let server = Running::start(Server::new().agent("a", agent).max_concurrent_runs(runs)).await;
+        let server = Running::start(
+            Server::new()
+                .agent("a", agent)
+                .thread_options(changed_options(|options| options.runs.max_concurrent = runs)),
+        )
+        .await;
         let mut input =
             json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
         let mut stream = server.raw_run(&input).await;

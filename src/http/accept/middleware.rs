@@ -24,7 +24,7 @@ use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, 
 
 /// The first layer is the outermost.
 pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
-    let (metrics, accept_traceparent) = (app.runs().metrics().clone(), app.options().accept_traceparent);
+    let (metrics, accept_traceparent) = (app.runs().metrics.clone(), app.options().accept_traceparent);
     let identification = Identification { metrics, accept_traceparent };
     let layers = tower::ServiceBuilder::new()
         // First, so that every log line and every response has the request's id.

@@ -47,7 +47,7 @@ pub(crate) async fn fork_thread(
     let _permit = app.runs().reserve(own.owner())?;
     let new_id = input.thread_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
     let bytes = own.threads.thread(own.owner(), &id).await?.bytes;
-    let _memory = app.runs().memory().copy(own.owner(), bytes).await?;
+    let _memory = app.runs().memory.copy(own.owner(), bytes).await?;
     let copy = own.threads.fork(own.owner(), &id, new_id, input.message_id.as_ref()).await?;
     Ok((StatusCode::CREATED, Json(copy.into())))
 }

@@ -1,15 +1,13 @@
 //! `GET /threads/{thread}/messages`: the messages of the current branch or of a run, page by page.
 
 use axum::extract::State;
-use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::pages::page_size;
 use crate::{
     http::{ApiError, ApiResult, App, OwnThreads, Path, Query, refuse},
-    protocol::{Message, MessageId, RunId, ThreadId},
-    store::Feedback,
+    protocol::{RunId, ThreadId},
     threads::{MessageList, MessageSelection},
 };
 
@@ -26,23 +24,6 @@ pub(crate) struct MessagesQuery {
     run: Option<RunId>,
 }
 
-#[derive(Serialize, ToSchema)]
-#[schema(as = MessagePage)]
-pub(crate) struct MessagesJson {
-    /// The oldest first.
-    messages: Vec<Message>,
-    /// The `before` of the page with the earlier messages. `null` if these are the first messages.
-    #[schema(required)]
-    before: Option<String>,
-    /// By message id: the ids of all messages in its place.
-    #[schema(value_type = BTreeMap<String, Vec<MessageId>>)]
-    alternatives: IndexMap<MessageId, Vec<MessageId>>,
-    #[serde(skip_serializing_if = "IndexMap::is_empty")]
-    /// By message id.
-    #[schema(value_type = BTreeMap<String, Feedback>)]
-    feedback: IndexMap<MessageId, Feedback>,
-}
-
 /// Returns the messages of the current branch or of a run, page by page.
 ///
 /// Without `before`, these are the newest messages.
@@ -51,7 +32,7 @@ pub(crate) struct MessagesJson {
     path = "/threads/{thread}/messages",
     params(MessagesQuery),
     responses(
-        (status = 200, description = "A page of messages.", body = MessagesJson),
+        (status = 200, description = "A page of messages.", body = MessageList),
         refuse::ResponseMemory, refuse::Parameter, refuse::Run, refuse::Store, refuse::Thread,
     ),
 )]
@@ -69,16 +50,5 @@ pub(crate) async fn list_messages(
     let permit = app.response_permit(own.owner(), &id).await?;
     let mut list = own.threads.messages(own.owner(), &id, selection).await?;
     own.present(&mut list.messages);
-    permit.json(&MessagesJson::from(list))
-}
-
-impl From<MessageList> for MessagesJson {
-    fn from(list: MessageList) -> Self {
-        Self {
-            messages: list.messages,
-            before: list.before.map(|before| before.to_string()),
-            alternatives: list.alternatives.into_iter().collect(),
-            feedback: list.feedback.into_iter().collect(),
-        }
-    }
+    permit.json(&list)
 }

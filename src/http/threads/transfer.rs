@@ -76,7 +76,7 @@ pub(crate) async fn export_thread(
     if let Some(files) = own.threads.files().filter(|_| loads_files) {
         let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
         let loading = files.loading(&owner_of(own.owner()), messages, LoadedFor::Export).await?;
-        permit = permit.and(app.runs().memory().copy(own.owner(), loading.bytes()).await?);
+        permit = permit.and(app.runs().memory.copy(own.owner(), loading.bytes()).await?);
         loading.load().await;
     }
     own.present(content.messages.iter_mut().map(|copied| &mut copied.message));
@@ -107,7 +107,7 @@ pub(crate) async fn import_thread(
     let body = read_body::read(&app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
     let _permit = app.runs().reserve(own.owner())?;
-    let _memory = app.runs().memory().request(own.owner(), size).await?;
+    let _memory = app.runs().memory.request(own.owner(), size).await?;
     let json = decode_value(&body)?;
     drop(body);
     let ThreadExport { thread_id, content } = serde_json::from_value(json).map_err(|error| {

@@ -6,13 +6,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    messages::MessagesJson,
     pages::{PAGE_SIZE, TimeText, time},
     runs::RunJson,
 };
 use crate::{
     http::{ApiResult, App, OwnThreads, Path, refuse},
     protocol::{Interrupt, JsonObject, RunId, ThreadId},
+    threads::MessageList,
 };
 
 const RUNS_PER_THREAD: usize = 20;
@@ -35,7 +35,7 @@ pub(crate) struct ThreadJson {
     active_run_id: Option<RunId>,
     #[serde(flatten)]
     #[schema(inline)]
-    newest: MessagesJson,
+    newest: MessageList,
     state: Value,
     /// The open interrupts.
     interrupts: Vec<Interrupt>,
@@ -66,12 +66,12 @@ pub(crate) async fn read_thread(State(app): State<App>, Path(id): Path<ThreadId>
         archived: thread.archived,
         metadata: thread.metadata,
         active_run_id: thread.is_running.then_some(thread.run_id),
-        newest: view.messages.into(),
+        newest: view.messages,
         state: thread.state.map_or_else(|| serde_json::json!({}), |(_, state)| state),
         interrupts: thread.interrupts,
         version: thread.version,
         created_at: time(thread.created_at),
         updated_at: time(thread.updated_at),
-        runs: view.runs.into_iter().map(|run| RunJson::new(run, &app.runs().metrics().prices)).collect(),
+        runs: view.runs.into_iter().map(|run| RunJson::new(run, &app.runs().metrics.prices)).collect(),
     })
 }

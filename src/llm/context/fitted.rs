@@ -14,11 +14,8 @@ use super::{
 };
 use crate::{
     agent::RunContext,
-    llm::{
-        MediaLimits,
-        model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream},
-    },
-    protocol::{Event, Message, capabilities::MultimodalInputCapabilities},
+    llm::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, describe_as},
+    protocol::{Event, Message},
 };
 
 /// The number of shorter requests after the provider refused one as too long.
@@ -62,25 +59,7 @@ impl FittedModel {
 }
 
 impl Model for FittedModel {
-    fn provider(&self) -> &str {
-        self.model.provider()
-    }
-
-    fn name(&self) -> &str {
-        self.model.name()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.model.warnings()
-    }
-
-    fn media_limits(&self) -> MediaLimits {
-        self.model.media_limits()
-    }
-
-    fn media_input(&self) -> MultimodalInputCapabilities {
-        self.model.media_input()
-    }
+    describe_as!(model);
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
         let (model, window) = (self.model.clone(), self.window.clone());

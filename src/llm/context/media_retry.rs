@@ -19,11 +19,10 @@ use super::{
 use crate::{
     base::RunErrorCode,
     llm::{
-        known_models::MediaLimits,
-        model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, SkippedAttachment, Turn},
+        model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, SkippedAttachment, Turn, describe_as},
         providers::wire::{media, skipped_attachment},
     },
-    protocol::{ContentPart, PartSource, capabilities::MultimodalInputCapabilities},
+    protocol::{ContentPart, PartSource},
 };
 
 /// The number of refused media that a model remembers.
@@ -57,25 +56,7 @@ impl MediaRetryModel {
 }
 
 impl Model for MediaRetryModel {
-    fn provider(&self) -> &str {
-        self.model.provider()
-    }
-
-    fn name(&self) -> &str {
-        self.model.name()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.model.warnings()
-    }
-
-    fn media_limits(&self) -> MediaLimits {
-        self.model.media_limits()
-    }
-
-    fn media_input(&self) -> MultimodalInputCapabilities {
-        self.model.media_input()
-    }
+    describe_as!(model);
 
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
         let (model, refused, limits) = (self.model.clone(), self.refused.clone(), self.model.media_limits());

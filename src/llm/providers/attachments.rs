@@ -23,7 +23,7 @@ pub(super) struct Attachments {
     /// Earlier requests have reported the attachments of the turns before this one.
     first_new: usize,
     is_new: bool,
-    skipped: Vec<SkippedAttachment>,
+    pub(super) skipped: Vec<SkippedAttachment>,
 }
 
 impl Attachments {
@@ -93,10 +93,6 @@ impl Attachments {
         if self.is_new {
             self.skipped.push(skipped_medium(kind, media, reason));
         }
-    }
-
-    pub(super) fn into_skipped(self) -> Vec<SkippedAttachment> {
-        self.skipped
     }
 }
 
@@ -226,7 +222,7 @@ mod tests {
     fn replaced(part: &ContentPart) -> (String, Vec<String>) {
         let mut attachments = Attachments::new(&[]);
         let text = attachments.replacement(part, "no reason");
-        (text, attachments.into_skipped().into_iter().map(|skipped| skipped.reason).collect())
+        (text, attachments.skipped.into_iter().map(|skipped| skipped.reason).collect())
     }
 
     #[test]
@@ -291,7 +287,7 @@ mod tests {
                 "(Attached: document \"a b.mp4\" (video/mp4). You cannot read it: this model takes no videos.)"
             );
         }
-        let skipped = attachments.into_skipped();
+        let skipped = attachments.skipped;
         assert_eq!(skipped.len(), 1);
         assert_eq!((skipped[0].kind, skipped[0].name.as_deref()), ("document", Some("a\"b.mp4")));
         assert_eq!(skipped[0].mime_type.as_deref(), Some("video/mp4"));
@@ -309,7 +305,7 @@ mod tests {
             let source = PartSource::Data { value: value.to_owned(), mime_type: "image/png".to_owned() };
             let mut attachments = Attachments::new(&[]);
             let sent = attachments.sent(&ContentPart::Image(source.into()), |_| Ok::<_, &str>(()));
-            let reasons: Vec<_> = attachments.into_skipped().into_iter().map(|skipped| skipped.reason).collect();
+            let reasons: Vec<_> = attachments.skipped.into_iter().map(|skipped| skipped.reason).collect();
             assert_eq!(reasons, Vec::from_iter(expected), "{value}");
             assert_eq!(sent.err().map(|note| note.contains(expected.unwrap_or_default())), expected.map(|_| true));
         }

@@ -4,7 +4,7 @@ use crate::llm::ModelOptions;
 
 pub(super) struct WarningList<'m> {
     options: &'m ModelOptions,
-    list: Vec<String>,
+    pub(super) list: Vec<String>,
 }
 
 impl<'m> WarningList<'m> {
@@ -23,9 +23,5 @@ impl<'m> WarningList<'m> {
         for (option, _) in options.iter().filter_map(|name| self.options.option(name)).filter(|(_, is_set)| *is_set) {
             self.add(option, problem, "it is not sent");
         }
-    }
-
-    pub(super) fn into_list(self) -> Vec<String> {
-        self.list
     }
 }

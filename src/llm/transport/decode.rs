@@ -172,7 +172,7 @@ pub(in crate::llm) fn call_start(id: &str, name: &str) -> Result<BlockStart, Dec
 pub(in crate::llm) struct AnswerEvents {
     pub(in crate::llm) events: VecDeque<ModelEvent>,
     /// A request whose answer has begun cannot be sent again.
-    pub(super) has_answer: bool,
+    pub(in crate::llm) has_answer: bool,
     blocks: usize,
     open: Vec<usize>,
     held: usize,
@@ -277,11 +277,6 @@ impl AnswerEvents {
     pub(super) fn break_off(&mut self, reason: StopReason) {
         self.events.extend(self.open.drain(..).map(|index| ModelEvent::End { index, artefact: None }));
         self.stop(reason);
-    }
-
-    /// Returns whether a block of the answer has begun.
-    pub(in crate::llm) fn has_begun(&self) -> bool {
-        self.has_answer
     }
 }
 

@@ -58,25 +58,17 @@ impl fmt::Display for Ignored {
 /// Paths are passed as `Display`, so that they are formatted only when they are kept.
 #[derive(Default)]
 pub(super) struct Diagnostics {
-    body_len: usize,
+    pub(super) body_len: usize,
     max_open_values: usize,
-    error: RefCell<Option<DecodeError>>,
-    ignored: RefCell<Ignored>,
-    open_values: Cell<usize>,
-    snake_case: Cell<usize>,
+    pub(super) error: RefCell<Option<DecodeError>>,
+    pub(super) ignored: RefCell<Ignored>,
+    pub(super) open_values: Cell<usize>,
+    pub(super) snake_case: Cell<usize>,
 }
 
 impl Diagnostics {
     pub(super) fn new(body_len: usize, max_open_values: usize) -> Self {
         Self { body_len, max_open_values, ..Self::default() }
-    }
-
-    pub(super) fn body_len(&self) -> usize {
-        self.body_len
-    }
-
-    pub(super) fn open_values(&self) -> usize {
-        self.open_values.get()
     }
 
     /// Keeps the error, if it is the first one.
@@ -92,10 +84,6 @@ impl Diagnostics {
 
     pub(super) fn count_snake_case(&self) {
         self.snake_case.set(self.snake_case.get() + 1);
-    }
-
-    pub(super) fn snake_case(&self) -> usize {
-        self.snake_case.get()
     }
 
     pub(super) fn ignore_member(&self, path: impl fmt::Display, name: &str) {
@@ -119,14 +107,6 @@ impl Diagnostics {
         let mut ignored = self.ignored.borrow_mut();
         *count(&mut ignored) += 1;
         ignored.add_example(|| format!("{path} of {tag} {}", quote(kind)));
-    }
-
-    pub(super) fn into_error(self) -> Option<DecodeError> {
-        self.error.into_inner()
-    }
-
-    pub(super) fn into_ignored(self) -> Ignored {
-        self.ignored.into_inner()
     }
 }
 

@@ -16,7 +16,7 @@ impl<'de> FromJson<'de> for Messages {
     fn from_list<A: SeqAccess<'de>>(path: JsonPath<'_>, items: A) -> Result<Option<Self>, A::Error> {
         // Avoids moving a long history as its list grows. Messages are rarely shorter than 200 bytes; the maximum bounds
         // the memory that a body without messages can claim.
-        let mut list = Vec::with_capacity((path.diagnostics.body_len() / 200).min(2048));
+        let mut list = Vec::with_capacity((path.diagnostics.body_len / 200).min(2048));
         read_items(path, items, |message: Option<Message>| list.extend(message))?;
         Ok(Some(list.into()))
     }

@@ -68,12 +68,12 @@ pub fn decode(body: &[u8]) -> Result<Decoded, DecodeError> {
     let diagnostics = Diagnostics::new(body.len(), MAX_OPEN_VALUES);
     match decode_with::<RunAgentInput>(body, &diagnostics) {
         Ok(Some(input)) => {
-            let (snake_case, open_values) = (diagnostics.snake_case(), diagnostics.open_values());
-            Ok(Decoded { input, ignored: diagnostics.into_ignored(), snake_case, open_values })
+            let (snake_case, open_values) = (diagnostics.snake_case.get(), diagnostics.open_values.get());
+            Ok(Decoded { input, ignored: diagnostics.ignored.into_inner(), snake_case, open_values })
         }
         Ok(None) => Err(DecodeError::Syntax("no input".to_owned())),
         Err(error) => {
-            let error = diagnostics.into_error().unwrap_or(error);
+            let error = diagnostics.error.into_inner().unwrap_or(error);
             let repaired = || lenient_json::repaired_text(as_text(body).ok()?, Partner::Page);
             match matches!(error, DecodeError::Syntax(_)).then(repaired).flatten() {
                 Some(repaired) => decode(repaired.as_bytes()),
@@ -101,7 +101,7 @@ pub(crate) fn count_values(body: &[u8]) -> Result<usize, DecodeError> {
 pub(crate) fn decode_value(body: &[u8]) -> Result<Value, DecodeError> {
     let diagnostics = Diagnostics::new(body.len(), MAX_VALUES);
     let value = decode_with::<Value>(body, &diagnostics);
-    value.map(Option::unwrap_or_default).map_err(|error| diagnostics.into_error().unwrap_or(error))
+    value.map(Option::unwrap_or_default).map_err(|error| diagnostics.error.into_inner().unwrap_or(error))
 }
 
 /// Reads a few members of an object. `T` must not contain a list, a map or a [`Value`]: the number of their values is

@@ -15,14 +15,13 @@ use crate::protocol::Event;
 
 /// The time limits of a run. `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RunLimits {
+pub(crate) struct RunLimits {
     /// The maximum time of a run, which then ends as cancelled.
-    pub max: Option<Duration>,
+    pub(crate) max: Option<Duration>,
     /// The maximum time without an event of the agent. The run then fails.
-    pub idle: Option<Duration>,
+    pub(crate) idle: Option<Duration>,
     /// The time without an event after which the client is sent a keep-alive.
-    pub heartbeat: Option<Duration>,
+    pub(crate) heartbeat: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +39,8 @@ pub(crate) struct Clock {
     last_output: Instant,
     timer: Option<Pin<Box<Sleep>>>,
     /// The times of the agent's first event and of its first piece of text, reasoning or arguments, since the start.
-    first_event: Option<Duration>,
-    first_token: Option<Duration>,
+    pub(super) first_event: Option<Duration>,
+    pub(super) first_token: Option<Duration>,
     limits: RunLimits,
     started: Instant,
 }
@@ -68,15 +67,6 @@ impl Clock {
 
     pub(crate) fn note_event(&mut self) {
         self.has_new_events = true;
-    }
-
-    pub(crate) fn first_event(&self) -> Option<Duration> {
-        self.first_event
-    }
-
-    /// Nearly all events of a run come after it.
-    pub(crate) fn first_token(&self) -> Option<Duration> {
-        self.first_token
     }
 
     /// Notes an event of the agent that comes before its first token, or is it.

@@ -244,7 +244,7 @@ impl Run {
 
     fn forward(&mut self, event: Event, sink: &mut impl EventSink) -> Poll<Progress> {
         self.clock.note_event();
-        if self.clock.first_token().is_none() {
+        if self.clock.first_token.is_none() {
             self.clock.note_first(&event);
         }
         let ending = if matches!(event, Event::RunStarted(_) | Event::RunFinished(_) | Event::RunError(_)) {
@@ -349,7 +349,7 @@ impl Run {
     }
 
     fn report(&self, outcome: &'static str, code: Option<&str>) {
-        report_end(&self.cx, outcome, code, self.events, self.guard.repairs(), &self.clock);
+        report_end(&self.cx, outcome, code, self.events, self.guard.repairs, &self.clock);
     }
 
     fn finished(&self, outcome: RunOutcome) -> RunFinished {

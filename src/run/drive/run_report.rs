@@ -34,7 +34,7 @@ pub(crate) fn report_end(
     clock: &Clock,
 ) {
     let in_millis = |time: Duration| time.as_millis() as u64;
-    let (duration, first_event, first_token) = (clock.elapsed(), clock.first_event(), clock.first_token());
+    let (duration, first_event, first_token) = (clock.elapsed(), clock.first_event, clock.first_token);
     let mut all = TokenUsage::default();
     cx.usage().iter().for_each(|usage| all.add(usage));
     let TokenUsage { input_tokens, output_tokens, .. } = all;

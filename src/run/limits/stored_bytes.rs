@@ -56,7 +56,7 @@ impl StoredBytes {
         E: From<StoreError> + From<StorageLimit>,
     {
         let of_all = match retention.bytes {
-            Some(u64::MAX) => store.unmeasured().capacity(),
+            Some(u64::MAX) => store.store.capacity(),
             max => max,
         };
         let limits = [

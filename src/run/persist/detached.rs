@@ -16,7 +16,7 @@ use crate::{protocol::Event, store::StoreError};
 const MAX_EVENTS_PER_POLL: usize = 128;
 
 pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
-    let threads = transcribed.held().threads.clone();
+    let threads = transcribed.held.threads.clone();
     poll_fn(|cx| {
         let polled = poll_events(&mut transcribed, &log, cx);
         if log.has_pending() {
@@ -34,7 +34,7 @@ pub(crate) async fn drive(mut transcribed: TranscribedRun, log: Arc<LiveLog>) {
 async fn store_end(mut transcribed: TranscribedRun, terminal: &Event, log: &Arc<LiveLog>) {
     if let Some(snapshot) = transcribed.absorb().await {
         log.push(to_line(&snapshot), log.millis());
-        transcribed.held().threads.log_writer.schedule(log);
+        transcribed.held.threads.log_writer.schedule(log);
     }
     let ended = log.millis();
     let is_written = poll_fn(|cx| log.poll_written(cx)).await;
@@ -63,7 +63,7 @@ async fn store_end(mut transcribed: TranscribedRun, terminal: &Event, log: &Arc<
 async fn hand_over(mut transcribed: TranscribedRun, log: &Arc<LiveLog>) {
     log.hand_over();
     transcribed.stop_agent();
-    let threads = transcribed.held().threads.clone();
+    let threads = transcribed.held.threads.clone();
     threads.log_writer.schedule(log);
     if poll_fn(|cx| log.poll_written(cx)).await
         && let Some(shared) = threads.store.shared()

@@ -56,7 +56,7 @@ enum StoredStage {
 
 impl StoredRun {
     pub(crate) fn new(transcribed: TranscribedRun) -> Self {
-        let (span, active) = (transcribed.run().span().clone(), transcribed.held().run.clone());
+        let (span, active) = (transcribed.run.span().clone(), transcribed.held.run.clone());
         Self { stage: StoredStage::Running(transcribed), span, active }
     }
 

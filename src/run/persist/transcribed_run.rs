@@ -32,10 +32,10 @@ const EVENT_OVERHEAD_BYTES: u64 = 100;
 
 pub(crate) struct TranscribedRun {
     transcription: Transcription,
-    run: Box<Run>,
+    pub(super) run: Box<Run>,
     /// The thread after the begin of the run.
     thread: LoadedThread,
-    held: HeldLease,
+    pub(super) held: HeldLease,
 }
 
 /// Separate from the run, so that the run can be polled with a sink that borrows it.
@@ -73,7 +73,7 @@ impl TranscribedRun {
         snapshots: Vec<Event>,
     ) -> Self {
         let transcription = Transcription {
-            bytes_left: held.threads.options.max_run_bytes,
+            bytes_left: held.threads.options.runs.max_run_bytes,
             is_too_long: false,
             transcript,
             terminal: None,
@@ -107,14 +107,6 @@ impl TranscribedRun {
         }
         *added_events += 1;
         Some(MessagesSnapshot::new(transcript.messages()).into())
-    }
-
-    pub(crate) fn run(&self) -> &Run {
-        &self.run
-    }
-
-    pub(crate) fn held(&self) -> &HeldLease {
-        &self.held
     }
 
     pub(crate) fn stop(&self, stop: Stop) {
@@ -151,7 +143,7 @@ impl TranscribedRun {
             let events = run.events() + added_events - skipped_events;
             let permit = run.into_permit();
             let changes = transcript.into_changes();
-            let result = RunResult::new(held.lease(), thread, changes, terminal.as_deref(), events, delivered);
+            let result = RunResult::new(&held.run.lease, thread, changes, terminal.as_deref(), events, delivered);
             let result = match last_events {
                 Some(batch) => result.with_last_events(batch),
                 None => result,

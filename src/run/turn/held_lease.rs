@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{active::ActiveRun, queue::TurnGuard, thread_runs::ThreadRuns};
-use crate::store::{Lease, ThreadKey};
+use crate::store::ThreadKey;
 
 /// The lease of a run in the store and its turn in this process. Dropping it gives the turn to the next run of the thread. If
 /// the end of the run is not stored then, maintenance closes the run.
@@ -20,10 +20,6 @@ impl HeldLease {
         let run = Arc::new(run);
         turn.activate(run.clone());
         Self { threads, key, run, turn: Some(turn) }
-    }
-
-    pub(crate) fn lease(&self) -> &Lease {
-        &self.run.lease
     }
 
     /// Returns whether the run was cancelled while it waited for its turn or for the store.

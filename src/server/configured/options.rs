@@ -15,13 +15,8 @@ use crate::{
 pub(in crate::server) fn thread_options(config: &Config) -> ThreadOptions {
     let of_agents = config.agents.iter().filter_map(|(name, agent)| Some((name.clone(), agent.common.on_disconnect?)));
     ThreadOptions {
-        on_disconnect: config.runs.on_disconnect,
+        runs: config.runs,
         on_disconnect_of: of_agents.collect(),
-        max_detached: config.runs.max_detached.unwrap_or(config.runs.max_concurrent),
-        max_followers: config.runs.max_followers,
-        detached_max: config.runs.detached_max,
-        max_continuations: config.runs.max_continuations,
-        max_run_bytes: config.runs.max_run_bytes,
         files: config.files.clone(),
         retention: config.retention,
         ..config.threads.clone()
@@ -67,7 +62,6 @@ pub(in crate::server) fn http_options(config: &Config) -> HttpOptions {
         max_body_bytes: config.server.max_body_bytes,
         max_body_bytes_in_flight: config.server.max_body_bytes_in_flight,
         max_response_bytes_in_flight: config.server.max_response_bytes_in_flight,
-        max_run_memory_bytes: config.runs.max_memory_bytes,
         max_streams: config.server.max_streams,
         keep_alive: config.server.keep_alive,
         body_timeout: config.server.body_timeout,
@@ -87,8 +81,8 @@ mod tests {
 
     #[test]
     fn as_many_runs_may_be_detached_as_run_unless_an_option_says_otherwise() {
-        let detached = |text: &str| thread_options(&Loaded::from_toml_str(text).unwrap().config).max_detached;
-        assert_eq!(detached(""), ThreadOptions::default().max_detached);
+        let detached = |text: &str| thread_options(&Loaded::from_toml_str(text).unwrap().config).runs.max_detached();
+        assert_eq!(detached(""), ThreadOptions::default().runs.max_detached());
         assert_eq!(detached("[runs]\nmax_concurrent = 7"), 7);
         assert_eq!(detached("[runs]\nmax_concurrent = 7\nmax_detached = 0"), 0);
     }

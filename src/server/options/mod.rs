@@ -39,7 +39,7 @@ pub(crate) use jwt::JwtConfig;
 pub use load::{Loaded, Sources};
 pub(crate) use models::ModelsConfig;
 pub(crate) use origin::Origin;
-pub(crate) use server::{RunsConfig, SecretsConfig, ServerConfig};
+pub(crate) use server::{SecretsConfig, ServerConfig};
 pub(crate) use store::{StoreConfig, StoreUrl};
 pub(crate) use transcription::TranscriptionConfig;
 pub(crate) use vendors::OLLAMA_URL;
@@ -56,7 +56,7 @@ use crate::{
         recordings::RecordOptions,
         telemetry::{TelemetryOptions, logs::LogOptions},
     },
-    run::{PrincipalLimits, ThreadOptions},
+    run::{PrincipalLimits, RunOptions, ThreadOptions},
     store::Retention,
     tools::{http::HttpToolOptions, mcp::McpServerOptions, sandbox::SandboxOptions},
 };
@@ -74,7 +74,7 @@ pub(crate) struct Config {
     pub(crate) auth: AuthConfig,
     pub(crate) secrets: SecretsConfig,
     /// Limits of runs.
-    pub(crate) runs: RunsConfig,
+    pub(crate) runs: RunOptions,
     /// Limits of each principal: of each API key, or each subject of tokens. Without authentication they have no
     /// effect.
     pub(crate) limits: PrincipalLimits,

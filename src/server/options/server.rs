@@ -1,4 +1,4 @@
-//! The sections `[server]` and `[runs]`, whose options belong to several parts of the server.
+//! The sections `[server]` and `[secrets]`, whose options belong to several parts of the server.
 
 use std::{
     net::{SocketAddr, ToSocketAddrs as _},
@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Deserializer, de::Error as _};
 use smart_default::SmartDefault;
 
-use crate::{base::units, run::OnDisconnect};
+use crate::base::units;
 
 /// The address, the data folder, and limits of connections: the section `[server]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
@@ -88,49 +88,6 @@ pub(crate) struct SecretsConfig {
     /// The environment variable with the key, a random text of at least 32 bytes. It seals the tokens of people who log in at MCP
     /// servers. With another key, they log in again.
     pub(crate) key_env: Option<String>,
-}
-
-/// Limits of runs: the section `[runs]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct RunsConfig {
-    /// The largest number of concurrent runs. More are refused with 503.
-    #[cfg_attr(test, schemars(range(min = 1)))]
-    #[default(1000)]
-    pub(crate) max_concurrent: usize,
-    /// The time limit of a run that ends with its connection. The run then ends as cancelled.
-    #[serde(rename = "max_seconds", with = "units::OptionalSeconds")]
-    #[default(Some(Duration::from_secs(600)))]
-    pub(crate) max: Option<Duration>,
-    /// The longest time without an event of the agent. The run then fails (`agent_timeout`).
-    #[serde(rename = "idle_seconds", with = "units::OptionalSeconds")]
-    #[default(Some(Duration::from_secs(120)))]
-    pub(crate) idle: Option<Duration>,
-    /// The effect of a client that disconnects on its run. A request and an agent can override it.
-    pub(crate) on_disconnect: OnDisconnect,
-    /// The largest number of concurrent detached runs. More are refused with 503. 0: no run can be detached. Without it, the same as
-    /// `max_concurrent`.
-    pub(crate) max_detached: Option<usize>,
-    /// The largest number of clients that follow detached runs, beside those that started them. More are refused with
-    /// 503.
-    #[default(2000)]
-    pub(crate) max_followers: usize,
-    /// The time limit of a detached run, in place of `max_seconds`.
-    #[serde(rename = "detached_max_seconds", with = "units::OptionalSeconds")]
-    #[default(Some(Duration::from_secs(3600)))]
-    pub(crate) detached_max: Option<Duration>,
-    /// How often a detached run goes on, on this server or another, after its server was lost. Then it fails
-    /// (`server_lost`). Runs of a server that is stopped go on without being counted.
-    #[default(3)]
-    pub(crate) max_continuations: u32,
-    /// The most that a run may add to its messages and its log, in bytes. A run that exceeds it fails (`run_too_long`).
-    #[default(64 * 1024 * 1024)]
-    pub(crate) max_run_bytes: u64,
-    /// The memory of the requests of running runs and of imports, and of the threads that the runs read, in bytes, together. A
-    /// request that gets no permit within five seconds is refused with 503.
-    #[default(256 * 1024 * 1024)]
-    pub(crate) max_memory_bytes: usize,
 }
 
 /// The values of `listen` that people write.

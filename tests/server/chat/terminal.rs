@@ -278,7 +278,7 @@ async fn a_terminal_that_cannot_move_its_cursor_gets_no_escape_sequences() {
 async fn ctrl_c_cancels_the_run_and_then_ends_the_chat() {
     // A closed connection alone would not cancel it.
     let mut options = ThreadOptions::default();
-    options.on_disconnect = OnDisconnect::Continue;
+    options.runs.on_disconnect = OnDisconnect::Continue;
     let server = Running::start(Desk::default().server().thread_options(options)).await;
     let mut terminal = Terminal::open(&server, false);
     terminal.say("endless").await;

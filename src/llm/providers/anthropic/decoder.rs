@@ -245,7 +245,7 @@ impl Decoder for MessageDecoder {
         }
         // Gateways end the stream as chat completions do, also one without anything before it.
         if data.trim() == "[DONE]" {
-            self.stopped |= !output.has_begun();
+            self.stopped |= !output.has_answer;
             return Ok(if self.stopped { DecodeStep::Complete } else { DecodeStep::More });
         }
         let event = parse_object(data, "an event")?;

@@ -108,7 +108,7 @@ impl<'r> ClaudeMessages<'r> {
     /// Returns the messages, and the attachments that they do not contain.
     pub(super) fn into_json(self) -> (Value, Vec<SkippedAttachment>) {
         let messages = self.list.into_iter().map(|message| json!({"role": message.role, "content": message.content}));
-        (messages.collect(), self.attachments.into_skipped())
+        (messages.collect(), self.attachments.skipped)
     }
 
     fn add_turn(&mut self, turn: &Turn) {

@@ -54,7 +54,7 @@ pub(super) fn warnings(options: &ModelOptions) -> Vec<String> {
             "it refuses the request",
         );
     }
-    warnings.into_list()
+    warnings.list
 }
 
 fn thinking(options: &ModelOptions, rules: &ClaudeRules, warnings: &mut WarningList<'_>) {

@@ -59,7 +59,7 @@ pub(super) fn messages(
     if profile.alternate_roles || !profile.assistant_last {
         list.complete();
     }
-    (list.messages, list.attachments.into_skipped())
+    (list.messages, list.attachments.skipped)
 }
 
 struct ChatMessages<'r> {

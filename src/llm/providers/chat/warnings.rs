@@ -30,7 +30,7 @@ pub(in crate::llm::providers) fn warnings(profile: &Profile, options: &ModelOpti
     if !profile.takes_stop(model) {
         warnings.not_sent(&["stop", "frequency_penalty", "presence_penalty"], "refuses it");
     }
-    warnings.into_list()
+    warnings.list
 }
 
 #[cfg(test)]

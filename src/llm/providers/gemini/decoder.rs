@@ -164,7 +164,7 @@ impl Decoder for GeminiDecoder {
     fn event(&mut self, _: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
         let data = data.trim();
         // The API has no end mark, but gateways add OpenAI's. Without anything before it, the answer is empty.
-        if data == "[DONE]" && !output.has_begun() {
+        if data == "[DONE]" && !output.has_answer {
             self.reason.get_or_insert(StopReason::Done);
         }
         if data.is_empty() || data == "[DONE]" {

@@ -116,7 +116,7 @@ impl Model for Gemini {
         if !rules.sampling {
             warnings.not_sent(&["temperature", "top_p", "top_k"], "ignores sampling parameters");
         }
-        warnings.into_list()
+        warnings.list
     }
 }
 

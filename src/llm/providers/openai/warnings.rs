@@ -37,7 +37,7 @@ pub(in crate::llm) fn openai_warnings(options: &ModelOptions, api: OpenAiApi) ->
     if api == OpenAiApi::Chat && !rules.takes_parallel_calls_on_chat() {
         warnings.not_sent(&["parallel_tool_calls"], "refuses it");
     }
-    warnings.into_list()
+    warnings.list
 }
 
 impl WarningList<'_> {

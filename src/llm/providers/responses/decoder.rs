@@ -107,7 +107,7 @@ impl Decoder for ResponsesDecoder {
     fn event(&mut self, name: Option<&str>, data: &str, output: &mut AnswerEvents) -> Result<DecodeStep, DecodeFault> {
         let data = data.trim();
         // Some servers end the stream as chat completions do. Without anything before it, the answer is empty.
-        if data == "[DONE]" && !output.has_begun() {
+        if data == "[DONE]" && !output.has_answer {
             self.stop = Some(StopReason::Done);
             return Ok(DecodeStep::Complete);
         }

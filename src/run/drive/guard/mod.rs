@@ -54,7 +54,7 @@ pub struct Guard {
     /// Calls whose result came before their start event.
     with_result: HashSet<ToolCallId>,
     /// The number of events that were left out.
-    repairs: u64,
+    pub(super) repairs: u64,
     history: History,
 }
 
@@ -137,10 +137,6 @@ impl Guard {
             self.repairs += 1;
         }
         Ok(())
-    }
-
-    pub(crate) fn repairs(&self) -> u64 {
-        self.repairs
     }
 
     fn step_finished(&mut self, event: &StepFinished) -> bool {

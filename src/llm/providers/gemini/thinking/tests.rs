@@ -74,7 +74,7 @@ fn options_that_a_model_does_not_take_are_named() {
         change(&mut options);
         let mut warnings = WarningList::new(&options, None);
         add_warnings(&mut warnings, &options, &options.known_models.gemini(model));
-        warnings.into_list().join("; ")
+        warnings.list.join("; ")
     };
     let off = |options: &mut ModelOptions| options.thinking = Some(Thinking::Off);
     let on = |options: &mut ModelOptions| options.thinking = Some(Thinking::On);
