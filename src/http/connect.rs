@@ -1,6 +1,8 @@
 //! `POST /threads/{thread}/connect`: snapshots of a thread, then its running run from its first event to its last.
 //! Without a running run, the stream ends with the thread's open interrupts, or successfully.
 
+use std::num::NonZeroUsize;
+
 use axum::{
     Extension,
     body::Body,
@@ -69,42 +71,58 @@ pub(crate) async fn connect_thread(
     let encoder = ClientEncoder::new(&app, &caller, encoder).await;
     let caller = caller.principal();
     let permit = app.response_permit(caller.as_ref(), &thread).await?;
-    let connection = threads.connect(caller.as_ref(), &thread).await?;
-    Ok(respond_with_thread(&app, thread, connection, run_id, encoder, caller, permit))
+    let connection = threads.connect(caller.as_ref(), &thread, NonZeroUsize::MIN).await?;
+    let restated = RestatedThread::new(thread, &connection, run_id);
+    Ok(restated.respond(&app, connection, encoder, caller, permit))
 }
 
-/// An unknown thread is treated as an empty one.
-pub(crate) fn respond_with_thread(
-    app: &App,
-    thread_id: ThreadId,
-    connection: ThreadConnection,
-    run_id: Option<RunId>,
-    mut encoder: ClientEncoder,
-    caller: Option<Principal>,
-    permit: ResponsePermit,
-) -> Response {
-    let ThreadConnection { view, running } = connection;
-    let run_id = running.as_ref().map(|follower| follower.run_id.clone()).or(run_id).unwrap_or_else(RunId::random);
-    let mut events = snapshots(&thread_id, &run_id, view.as_ref());
-    if let Some(follower) = running {
-        let (threads, after_first) = (app.threads().cloned(), Vec::new());
-        return FollowedRun {
-            threads,
-            before: events,
-            permit,
-            skip: RUN_STARTED_NUMBER,
-            after_first,
-            follower,
-            caller,
-        }
-        .respond(encoder, app.options().keep_alive);
+/// Events that give a client a thread. The last run of them has not ended.
+pub(crate) struct RestatedThread {
+    pub(crate) thread_id: ThreadId,
+    pub(crate) run_id: RunId,
+    pub(crate) events: Vec<Event>,
+}
+
+impl RestatedThread {
+    /// Restates a thread as one run. An unknown thread is treated as an empty one.
+    pub(crate) fn new(thread_id: ThreadId, connection: &ThreadConnection, run_id: Option<RunId>) -> Self {
+        let followed = connection.running.as_ref().map(|follower| follower.run_id.clone());
+        let run_id = followed.or(run_id).unwrap_or_else(RunId::random);
+        let events = snapshots(&thread_id, &run_id, connection.view.as_ref());
+        Self { thread_id, run_id, events }
     }
-    let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
-    let outcome = if interrupts.is_empty() { RunOutcome::success() } else { RunOutcome::Interrupt { interrupts } };
-    events.push(RunFinished::new(thread_id, run_id, outcome).into());
-    let mut out = Vec::new();
-    events.iter().for_each(|event| encoder.event(event, &mut out));
-    sse_response::respond(encoder.media_type(), Body::from(permit.bytes(out)))
+
+    /// Responds with the events and the rest of the last run: the running one, or its end.
+    pub(crate) fn respond(
+        self,
+        app: &App,
+        connection: ThreadConnection,
+        mut encoder: ClientEncoder,
+        caller: Option<Principal>,
+        permit: ResponsePermit,
+    ) -> Response {
+        let Self { thread_id, run_id, mut events } = self;
+        let ThreadConnection { view, running } = connection;
+        if let Some(follower) = running {
+            let (threads, after_first) = (app.threads().cloned(), Vec::new());
+            return FollowedRun {
+                threads,
+                before: events,
+                permit,
+                skip: RUN_STARTED_NUMBER,
+                after_first,
+                follower,
+                caller,
+            }
+            .respond(encoder, app.options().keep_alive);
+        }
+        let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
+        let outcome = if interrupts.is_empty() { RunOutcome::success() } else { RunOutcome::Interrupt { interrupts } };
+        events.push(RunFinished::new(thread_id, run_id, outcome).into());
+        let mut out = Vec::new();
+        events.iter().for_each(|event| encoder.event(event, &mut out));
+        sse_response::respond(encoder.media_type(), Body::from(permit.bytes(out)))
+    }
 }
 
 pub(crate) fn snapshots(thread_id: &ThreadId, run_id: &RunId, view: Option<&ThreadView>) -> Vec<Event> {

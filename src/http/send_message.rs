@@ -1,7 +1,7 @@
 //! `POST /send-message`, `POST /agents/{agent}/send-message`, and the agents' own paths: a request starts a run, or
 //! continues the stream of a detached run after its `Last-Event-ID`.
 
-use std::sync::Arc;
+use std::{num::NonZeroUsize, sync::Arc};
 
 use axum::{
     extract::{Request, State},
@@ -19,7 +19,7 @@ use super::{
         read_body,
     },
     client_encoder::ClientEncoder,
-    connect::respond_with_thread,
+    connect::RestatedThread,
     dialects::tanstack::TanStackEncoder,
     error::ApiError,
     follow::{LastEventId, follow_after, last_event_id},
@@ -99,7 +99,8 @@ pub(crate) async fn run_or_reconnect(
         && let Some((stored, permit)) = stored_thread(app, &run).await?
     {
         let RunRequest { input, principal, .. } = run;
-        return Ok(respond_with_thread(app, input.thread_id, stored, Some(input.run_id), encoder, principal, permit));
+        let restated = RestatedThread::new(input.thread_id, &stored, Some(input.run_id));
+        return Ok(restated.respond(app, stored, encoder, principal, permit));
     }
     let reader = is_document.then(|| DocumentReader::for_input(&run.input));
     let later = is_async.then(|| (run.input.thread_id.clone(), run.input.run_id.clone()));
@@ -123,7 +124,7 @@ async fn stored_thread(app: &App, run: &RunRequest) -> Result<Option<(ThreadConn
     let Some(threads) = app.threads() else { return Ok(None) };
     let (caller, thread) = (run.principal.as_ref(), &run.input.thread_id);
     let permit = app.response_permit(caller, thread).await?;
-    let connection = threads.connect(caller, thread).await?;
+    let connection = threads.connect(caller, thread, NonZeroUsize::MIN).await?;
     let has_messages = connection.view.as_ref().is_some_and(|view| !view.current_branch().is_empty());
     Ok(has_messages.then_some((connection, permit)))
 }

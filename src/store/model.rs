@@ -90,6 +90,8 @@ pub struct ThreadParts {
     pub state: bool,
     /// The number of newest runs to read.
     pub runs: usize,
+    /// Reads the states at the end of those runs.
+    pub run_states: bool,
 }
 
 /// A thread with its messages and runs, as they were at one moment.
@@ -102,6 +104,8 @@ pub struct ThreadView {
     pub nodes: Vec<MessageNode>,
     /// The newest runs, the newest first, as many as requested.
     pub runs: Vec<RunRecord>,
+    /// The states that those runs name, each once with its number; empty unless requested.
+    pub run_states: Vec<(i64, Value)>,
 }
 
 /// Returns the messages from the root to the one with number `head`. `nodes` must be in the order of their numbers.
@@ -121,7 +125,7 @@ pub(crate) fn branch_of(nodes: &[MessageNode], head: i64) -> Vec<&MessageNode> {
 impl ThreadView {
     /// Returns a thread without messages and runs.
     pub fn new(thread: Thread) -> Self {
-        Self { thread, nodes: Vec::new(), runs: Vec::new() }
+        Self { thread, nodes: Vec::new(), runs: Vec::new(), run_states: Vec::new() }
     }
 
     /// Returns the messages of the current branch, from the root to the head.
@@ -309,6 +313,9 @@ pub struct RunRecord {
     /// How often another process has taken it over, to go on with it or to close it.
     #[serde(skip)]
     pub takeovers: u64,
+    /// The number of the state at its end; of a running run, of the one that it began with.
+    #[serde(skip)]
+    pub state: Option<i64>,
 }
 
 impl RunRecord {

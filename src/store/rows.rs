@@ -185,6 +185,7 @@ pub(super) fn run(row: &impl DbRow) -> StoreResult<RunRecord> {
         usage: list(row, "usage")?,
         failure: json(row, "failure")?,
         takeovers: count(row, "takeovers")?,
+        state: optional_number(row, "state")?,
     })
 }
 

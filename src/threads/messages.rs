@@ -94,7 +94,7 @@ impl Threads {
         limit: usize,
     ) -> Result<ThreadOverview, ThreadError> {
         let key = self.settled_key(owner, id).await;
-        let view = self.view(&key, ThreadParts { messages: false, state: true, runs }).await?;
+        let view = self.view(&key, ThreadParts { state: true, runs, ..ThreadParts::default() }).await?;
         let query = MessageQuery { newest: before.unwrap_or(view.thread.head), run: None, limit };
         let messages = self.message_list(&view.thread, &query).await?;
         Ok(ThreadOverview { thread: view.thread, runs: view.runs, messages })

@@ -1,6 +1,6 @@
 //! The operations of an owner on stored threads: list, read, follow, cancel, delete.
 
-use std::time::Duration;
+use std::{num::NonZeroUsize, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
@@ -57,7 +57,7 @@ impl Threads {
         runs: usize,
     ) -> Result<ThreadView, ThreadError> {
         let key = self.settled_key(owner, id).await;
-        self.view(&key, ThreadParts { messages: true, state: true, runs }).await
+        self.view(&key, ThreadParts { messages: true, state: true, runs, ..ThreadParts::default() }).await
     }
 
     /// Reads a thread of a principal without its messages and its state.
@@ -150,7 +150,8 @@ impl Threads {
         }
     }
 
-    /// Returns a thread with its messages, and a follower of its running detached run.
+    /// Returns a thread with its messages, the newest runs as many as `runs` says with their states, and a follower of its running
+    /// detached run.
     ///
     /// # Errors
     /// [`ThreadError::TooManyFollowers`] or [`ThreadError::Store`].
@@ -158,15 +159,14 @@ impl Threads {
         &self,
         owner: Option<&Principal>,
         id: &ThreadId,
+        runs: NonZeroUsize,
     ) -> Result<ThreadConnection, ThreadError> {
         self.server.start_tasks();
         self.wait_for_leaving(owner, id).await;
         let key = self.runs.key(owner, id);
-        let view = self
-            .runs
-            .store
-            .call("thread", |store| store.thread(&key, ThreadParts { messages: true, state: true, runs: 1 }))
-            .await?;
+        let include =
+            ThreadParts { messages: true, state: true, runs: runs.get(), run_states: runs > NonZeroUsize::MIN };
+        let view = self.runs.store.call("thread", |store| store.thread(&key, include)).await?;
         let running = view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
         let running = running.filter(|run| run.detached).map(|run| self.follower(&key, run, 0)).transpose()?;
         Ok(ThreadConnection { view, running })

@@ -26,6 +26,12 @@ const TRANSPORTS = { rest: "auto", single: "single" };
 
 const statuses = ({ runs }) => runs.map(({ status }) => status);
 
+/** Returns what a page notes for a message: its run, and the state of that run. */
+function placeOf({ core, threadId }, message) {
+  const run = core.getRunIdForMessage("demo", threadId, message);
+  return { run, state: run && core.getStateByRun("demo", threadId, run) };
+}
+
 /** Polls the thread until no run is active, for at most 10 s. */
 async function ended(threadId, of = server) {
   const deadline = Date.now() + 10_000;
@@ -114,6 +120,31 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
     assert.equal(stored.runs.length, 2, "connect does not create a run");
   });
 
+  test(`${name}: after a reload each message has the state of its run`, async () => {
+    const before = await open();
+    for (const said of ["plan a trip", "Hello", "What's the weather like in Beijing today?", "plan a party"]) {
+      await before.say(said);
+    }
+    const heard = before.events.filter(({ type }) => type === "TEXT_MESSAGE_CONTENT").length;
+    const running = before.say(SLOW);
+    await before.heard(heard + 3);
+    before.close();
+    await running;
+    const after = await open({ threadId: before.threadId });
+    await after.comeBack();
+    const stored = await after.requireStored();
+    assert.deepEqual(after.agent.messages.slice(0, -1), before.agent.messages.slice(0, -1), "order and content");
+    assert.equal(after.agent.messages.at(-1).content, countTo(COUNT));
+    const places = after.agent.messages.map(({ id }) => placeOf(after, id));
+    const live = before.agent.messages.map(({ id }) => placeOf(before, id));
+    for (const [index, place] of live.entries()) if (place.run) assert.deepEqual(places[index], place);
+    const started = stored.runs.map(({ runId }) => runId).reverse();
+    assert.deepEqual(places.map(({ run }) => started.indexOf(run)), [0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4, 4]);
+    assert.deepEqual(places.map(({ state }) => state.goal), [...Array(9).fill("a trip"), ...Array(5).fill("a party")]);
+    const known = after.core.getRunIdsForThread("demo", after.threadId);
+    assert.deepEqual(known, started, "the page takes the last one for messages of no run");
+  });
+
   test(`${name}: a reload during a run shows the history and the rest of the run`, async () => {
     const before = await open();
     await before.say("Hello");
@@ -126,7 +157,8 @@ for (const [name, runtimeTransport] of Object.entries(TRANSPORTS)) {
 
     const after = await open({ threadId: before.threadId });
     await after.comeBack();
-    assert.deepEqual(typesOf(after.events).slice(0, 4), [...RESTATED, "TEXT_MESSAGE_START"]);
+    const restated = typesOf(after.events).filter((type) => !type.startsWith("TEXT_MESSAGE_"));
+    assert.deepEqual(restated, [...RESTATED, "RUN_FINISHED", "RUN_STARTED", "RUN_FINISHED"]);
     assert.equal(textOf(after.events), countTo(COUNT));
     assert.equal(after.agent.messages.at(-1).content, countTo(COUNT));
     assert.deepEqual(after.agent.messages.slice(0, 3), before.agent.messages.slice(0, 3));
@@ -381,6 +413,31 @@ test("the inspector gets the events of runs", async () => {
   assert.equal(typeof timestamp, "number");
 });
 
+test("a long thread is restated with a fifth more bytes at most", async () => {
+  const threadId = randomUUID();
+  const headers = { "content-type": "application/json" };
+  const post = async (path, input) =>
+    (await fetch(server.url + path, { method: "POST", headers, body: JSON.stringify(input) })).text();
+  const long = "Hello. ".repeat(20);
+  for (let run = 1; run <= 500; run++) {
+    const messages = [{ id: randomUUID(), role: "user", content: run === 480 ? "plan a trip" : long }];
+    const input = { threadId, runId: `run-${run}`, messages, tools: [], context: [] };
+    assert.match(await post("/send-message", input), /RUN_FINISHED/);
+  }
+  const connect = (path) => post(path, { threadId, runId: "r", messages: [] });
+  const [whole, runs] = [await connect(`/threads/${threadId}/connect`), await connect("/copilotkit/agent/demo/connect")];
+  assert.equal(runs.split('"RUN_STARTED"').length - 1, 50);
+  assert.ok(runs.length <= 1.2 * whole.length, `${runs.length} bytes in place of ${whole.length}`);
+  const tab = await Tab.open(server, { threadId });
+  await tab.comeBack();
+  const { messages } = tab.agent;
+  const { body: stored } = await request(server, "GET", `/threads/${threadId}/export`);
+  assert.deepEqual(asJson(messages), stored.messages.map(({ message }) => message), "order and content");
+  const of = (position) => placeOf(tab, messages.at(position).id);
+  assert.deepEqual([0, -44, -42, -1].map((position) => of(position).run), ["run-451", "run-479", "run-480", "run-500"]);
+  assert.deepEqual([-44, -42, -1].map((position) => of(position).state?.goal), [undefined, "a trip", "a trip"]);
+});
+
 test("the inspector shows the stored thread", async () => {
   const tab = await Tab.open(server);
   await tab.say("plan a trip");
@@ -395,4 +452,5 @@ test("the inspector shows the stored thread", async () => {
   assert.deepEqual(state, stored.state);
   const { body: { events } } = await request(server, "GET", `${path}/events`);
   assert.deepEqual(typesOf(events), RESTATED);
+  assert.equal(events[0].runId, stored.runs[0].runId, "the newest run, not a new id");
 });

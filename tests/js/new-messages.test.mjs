@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-import { readThread, useServer } from "./threads.mjs";
+import { countTo, readThread, useServer } from "./threads.mjs";
 
 const PYTHON = fileURLToPath(new URL("../.venv/bin/python", import.meta.url));
 const PROGRAM = fileURLToPath(new URL("../py/new_messages_client.py", import.meta.url));
@@ -46,4 +46,25 @@ test("an interrupt is answered without a message", async () => {
   assert.equal(outcome, "success");
   assert.deepEqual(stored.runs.map(({ status }) => status), ["finished", "interrupted"]);
   assert.deepEqual(stored.interrupts, []);
+});
+
+test("a tool of the program is run, and its result alone continues the thread", async () => {
+  const { texts, stored, ...seen } = await conversation("tools");
+  assert.deepEqual(JSON.parse(seen.arguments), { keyword: "report" });
+  assert.deepEqual(texts, ["Found 2 files: a.txt and b.txt"]);
+  assert.deepEqual(stored.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+});
+
+test("a picture is stored, and its URL has the same bytes", async () => {
+  const { texts, is_same: isSame, stored } = await conversation("picture");
+  assert.deepEqual(texts, ["Hello! How can I help you?"]);
+  assert.equal(isSame, true);
+  assert.deepEqual(stored.messages[0].content.map(({ type }) => type), ["text", "image"]);
+});
+
+test("the rest of a run comes after a broken connection", async () => {
+  const { texts, stored } = await conversation("cut");
+  assert.equal(texts[0].trim(), "1 2 3");
+  assert.equal(texts[1], countTo(40));
+  assert.deepEqual(stored.runs.map(({ status }) => status), ["finished"]);
 });

@@ -137,7 +137,9 @@ impl ThreadRuns {
     pub(crate) async fn load(&self, key: &ThreadKey) -> Result<Option<LoadedThread>, StoreError> {
         let view = self
             .store
-            .call("thread", |store| store.thread(key, ThreadParts { messages: true, state: true, runs: 0 }))
+            .call("thread", |store| {
+                store.thread(key, ThreadParts { messages: true, state: true, ..ThreadParts::default() })
+            })
             .await?;
         Ok(view.map(LoadedThread::from))
     }

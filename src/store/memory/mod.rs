@@ -103,7 +103,7 @@ impl Store for MemoryStore {
         let (head, state, finished) = (entry.thread.head, entry.state, entry.finished());
         if let Some(run) = tables.run_mut(lease.run) {
             end.last_events.into_iter().for_each(|batch| run.append(batch));
-            (run.head, run.state, run.interrupts) = (head, state, end.interrupts.to_vec());
+            (run.head, run.interrupts) = (head, end.interrupts.to_vec());
             run.record = RunRecord {
                 status: end.status,
                 delivered: end.delivered,
@@ -111,6 +111,7 @@ impl Store for MemoryStore {
                 events: end.events,
                 usage: end.usage.to_vec(),
                 failure: end.failure.cloned(),
+                state,
                 ..run.record.clone()
             };
         }
@@ -223,7 +224,7 @@ impl Store for MemoryStore {
         Ok(run.filter(|run| run.record.ended_at.is_some()).map(|run| EndState {
             run_id: run.record.id.clone(),
             head: run.head,
-            state: entry.stored_state(run.state),
+            state: entry.stored_state(run.record.state),
             interrupts: unanswered(run.interrupts.clone(), answered()),
         }))
     }

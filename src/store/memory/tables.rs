@@ -49,7 +49,6 @@ pub(super) struct ThreadEntry {
 pub(super) struct RunEntry {
     pub(super) record: RunRecord,
     pub(super) head: i64,
-    pub(super) state: Option<i64>,
     pub(super) interrupts: Vec<Interrupt>,
     pub(super) answered: Vec<ResumeEntry>,
     /// The time and the JSON of each event.
@@ -193,9 +192,12 @@ impl ThreadEntry {
     pub(super) fn view(&self, include: ThreadParts) -> ThreadView {
         let mut nodes = if include.messages { self.nodes.clone() } else { Vec::new() };
         self.set_delivered(&mut nodes);
-        let runs = self.runs.iter().rev().take(include.runs).map(|run| run.record.clone()).collect();
+        let newest = self.runs.iter().rev().take(include.runs);
+        let runs = newest.clone().map(|run| run.record.clone()).collect();
+        let numbers: BTreeSet<_> = newest.filter(|_| include.run_states).filter_map(|run| run.record.state).collect();
+        let run_states = numbers.into_iter().filter_map(|number| self.stored_state(Some(number))).collect();
         let thread = Thread { state: self.stored_state(self.state.filter(|_| include.state)), ..self.thread.clone() };
-        ThreadView { thread, nodes, runs }
+        ThreadView { thread, nodes, runs, run_states }
     }
 
     fn set_delivered(&self, nodes: &mut [MessageNode]) {
@@ -226,11 +228,11 @@ impl RunEntry {
     pub(super) fn new(thread: i64, number: i64, run: &NewRun<'_>, head: i64, state: Option<i64>) -> Self {
         let record = RunRecord::new(number, thread, run.run_id.clone(), run.agent.to_owned());
         let events = run.started.iter().len() as u64;
-        let record = RunRecord { detached: run.detached, started_at: run.now, events, ..record };
+        let record = RunRecord { detached: run.detached, started_at: run.now, events, state, ..record };
         let answered = run.answered.clone();
         let start = run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
         let log = run.started.iter().map(|line| (0, (*line).to_owned())).collect();
-        Self { record, head, state, answered, start, log, ..Self::default() }
+        Self { record, head, answered, start, log, ..Self::default() }
     }
 
     pub(super) fn append(&mut self, batch: &EventBatch) {

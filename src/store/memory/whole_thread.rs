@@ -10,7 +10,8 @@ impl ThreadEntry {
     pub(super) fn content(&self) -> ThreadContent {
         let runs = self.runs.iter().filter(|run| run.record.ended_at.is_some()).map(|run| {
             let (interrupts, answered) = (run.interrupts.clone(), run.answered.clone());
-            (CopiedRun { record: run.record.clone(), head: run.head, state: None, interrupts, answered }, run.state)
+            let record = run.record.clone();
+            (CopiedRun { record, head: run.head, state: None, interrupts, answered }, run.record.state)
         });
         let content = NumberedContent {
             thread: self.thread.clone(),
@@ -30,9 +31,14 @@ impl Tables {
         let states: Vec<_> = content.states.iter().map(|state| (self.next_number(), state.clone())).collect();
         let state_at = |position: Option<usize>| position.and_then(|at| states.get(at)).map(|(number, _)| *number);
         let runs = content.runs.iter().map(|run| RunEntry {
-            record: RunRecord { number: self.next_number(), thread: number, detached: false, ..run.record.clone() },
+            record: RunRecord {
+                number: self.next_number(),
+                thread: number,
+                detached: false,
+                state: state_at(run.state),
+                ..run.record.clone()
+            },
             head: run.head,
-            state: state_at(run.state),
             interrupts: run.interrupts.clone(),
             answered: run.answered.clone(),
             ..RunEntry::default()

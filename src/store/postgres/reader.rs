@@ -41,6 +41,11 @@ const RUNS: &str = "
     SELECT *, COALESCE((SELECT MAX(last) FROM agui_events WHERE run = number), 0) AS logged
     FROM agui_runs WHERE thread = $1 ORDER BY number DESC LIMIT $2";
 
+const RUN_STATES: &str = "
+    SELECT number, body FROM agui_states WHERE thread = $1 AND number IN
+        (SELECT state FROM agui_runs WHERE thread = $1 ORDER BY number DESC LIMIT $2)
+    ORDER BY number";
+
 const END_STATE: &str = include_str!("sql/end_state.sql");
 
 const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = $1 AND answered IS NOT NULL ORDER BY number";
@@ -83,14 +88,17 @@ pub(super) async fn thread(
     }
     let query = sqlx::query(THREAD).bind(&*key.owner).bind(&*name_to_text(&key.id)).bind(include.state);
     let thread = operation.first(query).await?.map(|row| rows::thread_with_state(&row)).transpose()?;
-    let (mut nodes, mut runs) = (Vec::new(), Vec::new());
+    let (mut nodes, mut runs, mut states) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(thread) = &thread {
+        let limit = i64::try_from(include.runs).unwrap_or(i64::MAX);
         if include.messages {
             nodes = operation.all(sqlx::query(NODES).bind(thread.number)).await?;
         }
         if include.runs > 0 {
-            let limit = i64::try_from(include.runs).unwrap_or(i64::MAX);
             runs = operation.all(sqlx::query(RUNS).bind(thread.number).bind(limit)).await?;
+        }
+        if include.run_states {
+            states = operation.all(sqlx::query(RUN_STATES).bind(thread.number).bind(limit)).await?;
         }
     }
     if !is_one_statement {
@@ -98,9 +106,13 @@ pub(super) async fn thread(
     }
     let Some(thread) = thread else { return Ok(None) };
     let runs = runs.iter().map(rows::run).collect::<Result<_, _>>()?;
-    // The permit is kept until the messages are parsed.
-    let nodes = parse(operation, move || nodes.iter().map(rows::node).collect()).await?;
-    Ok(Some(ThreadView { thread, nodes, runs }))
+    // The permit is kept until the messages and states are parsed.
+    parse(operation, move || {
+        let nodes = nodes.iter().map(rows::node).collect::<Result<_, _>>()?;
+        let run_states = states.iter().map(rows::numbered_state).collect::<Result<_, _>>()?;
+        Ok(Some(ThreadView { thread, nodes, runs, run_states }))
+    })
+    .await
 }
 
 /// Parses rows that can be large, where other tasks do not wait for it.

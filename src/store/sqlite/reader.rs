@@ -51,6 +51,11 @@ const RUNS: &str = "
     SELECT *, COALESCE((SELECT last FROM agui_log_ends WHERE run = number), 0) AS logged
     FROM agui_runs WHERE thread = ? ORDER BY number DESC LIMIT ?";
 
+const RUN_STATES: &str = "
+    SELECT number, body FROM agui_states WHERE thread = ?1 AND number IN
+        (SELECT state FROM agui_runs WHERE thread = ?1 ORDER BY number DESC LIMIT ?2)
+    ORDER BY number";
+
 const END_STATE: &str = include_str!("sql/end_state.sql");
 
 const ANSWERED: &str = "SELECT answered FROM agui_runs WHERE thread = ? AND answered IS NOT NULL ORDER BY number";
@@ -166,14 +171,18 @@ pub(super) fn thread(conn: &Connection, key: &ThreadKey, include: ThreadParts) -
     let params = (&key.owner, name_to_text(&key.id), include.state);
     let thread = one(&tx, THREAD, params, |row| rows::thread_with_state(row))?;
     let Some(thread) = thread else { return Ok(None) };
-    let (mut nodes, mut runs) = (Vec::new(), Vec::new());
+    let (number, newest) = (thread.number, (thread.number, include.runs as i64));
+    let mut view = ThreadView::new(thread);
     if include.messages {
-        nodes = all(&tx, NODES, [thread.number], |row| rows::node(row))?;
+        view.nodes = all(&tx, NODES, [number], |row| rows::node(row))?;
     }
     if include.runs > 0 {
-        runs = all(&tx, RUNS, (thread.number, include.runs as i64), |row| rows::run(row))?;
+        view.runs = all(&tx, RUNS, newest, |row| rows::run(row))?;
     }
-    Ok(Some(ThreadView { thread, nodes, runs }))
+    if include.run_states {
+        view.run_states = all(&tx, RUN_STATES, newest, |row| rows::numbered_state(row))?;
+    }
+    Ok(Some(view))
 }
 
 pub(super) fn messages(conn: &Connection, thread: i64, query: MessageQuery) -> StoreResult<MessagePage> {

@@ -1,4 +1,4 @@
-//! `POST /agent/{agent}/connect`: restates a thread and follows its running run, for a page that is opened or reloaded.
+//! `POST /agent/{agent}/connect`: restates a thread run by run and follows its running run, for a page that is opened or reloaded.
 //! The stream is empty on a server without stored threads, and for a thread that does not exist: a new page asks for
 //! the thread id that it has just generated. CopilotKit's own runtime does the same.
 
@@ -6,22 +6,19 @@ use axum::{
     Extension,
     body::Body,
     extract::{Request, State},
+    response::Response,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::agents::find_agent;
+use super::{CopilotKitOptions, agents::find_agent, restate::restate};
 use crate::{
-    http::{
-        ApiResult, App, Caller, ClientEncoder, Path, accepted, connect::respond_with_thread, read_body, refuse,
-        response, sse_response,
-    },
+    http::{ApiResult, App, Caller, ClientEncoder, Path, accepted, read_body, refuse, response, sse_response},
     protocol::{
-        RunId, ThreadId,
+        ThreadId,
         decode::decode_members,
         encode::{Encoder, StreamVersion},
     },
-    threads::ThreadConnection,
 };
 
 /// The part of a `RunAgentInput` that is used.
@@ -29,7 +26,6 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub(super) struct CopilotConnectInput {
     thread_id: ThreadId,
-    run_id: Option<RunId>,
     /// Clients before AG-UI 1.0 send none.
     protocol_version: Option<String>,
 }
@@ -44,6 +40,7 @@ pub(super) struct CopilotConnectInput {
 pub(super) async fn connect_copilot_thread(
     State(app): State<App>,
     Path(agent): Path<String>,
+    Extension(options): Extension<CopilotKitOptions>,
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> ApiResult {
@@ -52,7 +49,7 @@ pub(super) async fn connect_copilot_thread(
     let body = read_body::read(&app, &head, body).await?;
     let input: CopilotConnectInput = decode_members(&body)?;
     drop(body);
-    let CopilotConnectInput { thread_id, run_id, protocol_version } = input;
+    let CopilotConnectInput { thread_id, protocol_version } = input;
     let version = match protocol_version.as_deref() {
         None => StreamVersion::Legacy,
         declared => StreamVersion::for_declared(declared),
@@ -62,12 +59,13 @@ pub(super) async fn connect_copilot_thread(
     let encoder = ClientEncoder::new(&app, &caller, encoder).await.without_subagents(without_subagents);
     let caller = caller.principal();
     let permit = app.response_permit(caller.as_ref(), &thread_id).await?;
-    let connection = match app.threads() {
-        Some(threads) => threads.connect(caller.as_ref(), &thread_id).await?,
-        None => ThreadConnection { view: None, running: None },
-    };
-    if connection.view.is_none() {
-        return Ok(sse_response::respond(encoder.media_type(), Body::empty()));
-    }
-    Ok(respond_with_thread(&app, thread_id, connection, run_id, encoder, caller, permit))
+    let Some(threads) = app.threads() else { return Ok(empty(&encoder)) };
+    let connection = threads.connect(caller.as_ref(), &thread_id, options.restated_runs).await?;
+    let Some(view) = &connection.view else { return Ok(empty(&encoder)) };
+    let restated = restate(view, connection.running.as_ref().map(|follower| &follower.run_id));
+    Ok(restated.respond(&app, connection, encoder, caller, permit))
+}
+
+fn empty(encoder: &ClientEncoder) -> Response {
+    sse_response::respond(encoder.media_type(), Body::empty())
 }

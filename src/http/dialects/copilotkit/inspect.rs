@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     http::{ApiResult, OwnThreads, Path, connect::snapshots, refuse},
-    protocol::{Event, FunctionCall, Message, MessageId, Role, RunId, ThreadId, ToolCall, ToolCallId},
+    protocol::{Event, FunctionCall, Message, MessageId, Role, ThreadId, ToolCall, ToolCallId},
     store::ThreadView,
 };
 
@@ -93,8 +93,7 @@ pub(super) async fn read_copilot_state(id: Path<ThreadId>, own: OwnThreads) -> A
 )]
 pub(super) async fn read_copilot_events(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<RestatedEvents>> {
     let view = read_thread(id, own).await?;
-    let run = if view.thread.is_running { view.thread.run_id.clone() } else { RunId::random() };
-    Ok(Json(RestatedEvents { events: snapshots(&view.thread.key.id, &run, Some(&view)) }))
+    Ok(Json(RestatedEvents { events: snapshots(&view.thread.key.id, &view.thread.run_id, Some(&view)) }))
 }
 
 async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<ThreadView> {

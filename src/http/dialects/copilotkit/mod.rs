@@ -12,6 +12,7 @@ mod info;
 mod inspect;
 mod join_token;
 mod options;
+mod restate;
 mod routes;
 mod socket;
 mod stop;

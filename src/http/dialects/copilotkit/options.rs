@@ -1,9 +1,14 @@
 //! Options of the CopilotKit routes: the section `[copilotkit]` of a configuration.
 
+use std::num::NonZeroUsize;
+
 use serde::Deserialize;
 use smart_default::SmartDefault;
 
 use crate::{http::check_own_path, run::OnDisconnect};
+
+/// As many as CopilotKit's own runtime has.
+const DEFAULT_RESTATED_RUNS: NonZeroUsize = NonZeroUsize::new(50).unwrap();
 
 /// Options of the routes for pages with CopilotKit.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, SmartDefault)]
@@ -20,6 +25,10 @@ pub struct CopilotKitOptions {
     /// The effect of a page that is left or reloaded on its run, unless the agent or the request decides on it.
     #[default(OnDisconnect::Continue)]
     pub on_disconnect: OnDisconnect,
+    /// The number of newest runs that a page gets with their states when it is loaded: each message is then shown with the state of
+    /// its run. Older runs are restated with the oldest of these.
+    #[default(DEFAULT_RESTATED_RUNS)]
+    pub restated_runs: NonZeroUsize,
     /// True makes pages offer the tool `generateSandboxedUi`, by which a model writes HTML that they show in a sandboxed frame.
     pub open_generative_ui: bool,
 }
