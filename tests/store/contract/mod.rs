@@ -79,7 +79,7 @@ promises! {
     messages: a_branch_is_read_backwards_page_by_page, a_page_has_the_siblings_of_its_messages,
         the_messages_of_a_run_are_read_on_all_branches;
     read: threads_are_listed_newest_first, archived_threads_and_agents_are_selected, paging_skips_and_repeats_no_thread,
-        runs_are_read_newest_first, unknown_threads_and_runs_are_none;
+        runs_are_read_newest_first, the_states_of_the_newest_runs_are_read_once_each, unknown_threads_and_runs_are_none;
     remove: a_deleted_thread_is_not_found, a_recreated_thread_rejects_old_leases,
         retention_without_limits_removes_nothing, old_threads_are_removed, surplus_threads_of_an_owner_are_removed,
         the_owner_with_the_most_threads_loses_threads_first, old_logs_are_removed, surplus_logs_are_removed,

@@ -88,6 +88,25 @@ pub(super) async fn runs_are_read_newest_first(store: DynStore) {
     }
 }
 
+pub(super) async fn the_states_of_the_newest_runs_are_read_once_each(store: DynStore) {
+    for (id, state) in [("1", Some(json!(1))), ("2", Some(json!(2))), ("3", None), ("4", Some(json!(4)))] {
+        run("t", id).ended(&store, TestEnd { state, ..end_at(NOW) }).await;
+    }
+    TestRun { state: Some(json!(9)), ..run("other", "1") }.begun(&store).await;
+    let parts = |runs| changed(ThreadParts::default(), |it| (it.runs, it.run_states) = (runs, true));
+    for (runs, expected) in
+        [(0, vec![]), (1, vec![json!(4)]), (3, vec![json!(2), json!(4)]), (9, vec![json!(1), json!(2), json!(4)])]
+    {
+        let view = store.thread(&key("t"), parts(runs)).await.unwrap().unwrap();
+        assert_eq!(view.run_states.iter().map(|(_, state)| state.clone()).collect::<Vec<_>>(), expected, "{runs}");
+        let named: Vec<_> = view.runs.iter().rev().map(|run| run.state).collect();
+        let of =
+            |value: i64| view.run_states.iter().find(|(_, state)| *state == json!(value)).map(|(number, _)| *number);
+        assert!([of(1), of(2), of(2), of(4)].ends_with(&named), "{runs}: {named:?}");
+    }
+    assert!(thread(&store, "t").await.run_states.is_empty());
+}
+
 pub(super) async fn unknown_threads_and_runs_are_none(store: DynStore) {
     let lease = run("t", "r").with([user("u")]).begun(&store).await;
     store.check().await.unwrap();
