@@ -13,7 +13,7 @@ use crate::{
     run::{
         control::Stop,
         events::thread_event_hub::{ChangedThread, ThreadChange, ThreadChanges},
-        log::Follower,
+        log::{Follower, mark::is_mark},
     },
     store::{CancelRequest, RunRecord, RunStatus, StoreError, Thread, ThreadKey, ThreadPage, ThreadParts, ThreadView},
 };
@@ -27,6 +27,10 @@ const RUN_END_POLL: Duration = Duration::from_millis(20);
 const DELETED_PER_PAGE: usize = 100;
 /// The number of threads in which the thread of a run is searched.
 const MAX_SEARCHED_THREADS: usize = 200;
+/// The runs of which the logs are read together, and the bytes that these logs have at most.
+const MAX_LOGS: usize = 50;
+const MAX_EVENT_BYTES: usize = 4 << 20;
+const PAGE_BYTES: usize = 256 * 1024;
 
 /// A thread for a client that connects to it.
 pub(crate) struct ThreadConnection {
@@ -120,6 +124,37 @@ impl Threads {
             }
         }
         self.follower(&key, &record, after).map(Some)
+    }
+
+    /// Returns the events of the newest runs whose logs are stored, the oldest first, each as one line of JSON. A log with which they
+    /// would be longer than [`MAX_EVENT_BYTES`], and those before it, are left out.
+    ///
+    /// # Errors
+    /// [`ThreadError::NoThread`] or [`ThreadError::Store`].
+    pub(crate) async fn newest_events(
+        &self,
+        owner: Option<&Principal>,
+        id: &ThreadId,
+    ) -> Result<Vec<String>, ThreadError> {
+        let key = self.settled_key(owner, id).await;
+        let view = self.view(&key, ThreadParts { runs: MAX_LOGS, ..ThreadParts::default() }).await?;
+        let (mut logs, mut bytes) = (Vec::new(), 0);
+        'runs: for run in view.runs.iter().filter(|run| run.detached) {
+            let mut log = Vec::new();
+            loop {
+                let after = log.len() as u64;
+                let read =
+                    self.runs.store.call("events", |store| store.events(&key.owner, run.number, after, PAGE_BYTES));
+                let Some(page) = read.await?.filter(|page| !page.events.is_empty()) else { break };
+                bytes += page.events.iter().map(String::len).sum::<usize>();
+                if bytes > MAX_EVENT_BYTES {
+                    break 'runs;
+                }
+                log.extend(page.events);
+            }
+            logs.push(log);
+        }
+        Ok(logs.into_iter().rev().flatten().filter(|line| !is_mark(line)).collect())
     }
 
     pub(crate) async fn detached_run(

@@ -451,6 +451,12 @@ test("the inspector shows the stored thread", async () => {
   const { body: { state } } = await request(server, "GET", `${path}/state`);
   assert.deepEqual(state, stored.state);
   const { body: { events } } = await request(server, "GET", `${path}/events`);
-  assert.deepEqual(typesOf(events), RESTATED);
-  assert.equal(events[0].runId, stored.runs[0].runId, "the newest run, not a new id");
+  assert.deepEqual(typesOf(events), typesOf(tab.events), "as the tab has got them");
+  assert.deepEqual(events.filter(({ type }) => type === "RUN_STARTED").map(({ runId }) => runId), stored.runs.map(({ runId }) => runId).reverse());
+  // Runs that are not detached have no logs.
+  const plain = { threadId: randomUUID(), runId: "plain", messages: [{ id: "m", role: "user", content: "Hello" }], tools: [], context: [] };
+  await request(server, "POST", "/send-message", plain);
+  const { body: restated } = await request(server, "GET", `/copilotkit/threads/${plain.threadId}/events`);
+  assert.deepEqual(typesOf(restated.events), RESTATED);
+  assert.equal(restated.events[0].runId, "plain", "the newest run, not a new id");
 });

@@ -1,11 +1,12 @@
 //! A run on one server, followed on others.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use super::{
     ask, ask_detached,
     client::{assert_gradual, numbered, spoken},
-    replicas, said,
+    postgres::Postgres,
+    replicas, said, start_all,
 };
 
 #[tokio::test]
@@ -53,6 +54,26 @@ async fn followers_on_every_server_see_the_same_while_the_run_goes_on() {
     assert!(most < Duration::from_millis(1500), "{most:?}");
     for events in &seen {
         assert_gradual(events);
+    }
+}
+
+/// A signal stands for the events of the next 100 ms, so that the last of them has none of its own.
+#[tokio::test]
+async fn the_last_events_before_a_silence_come_as_soon_on_another_server() {
+    let Some(postgres) = Postgres::shared() else { return };
+    let (url, folder) = (postgres.database("silence").await, tempfile::tempdir().unwrap());
+    let script = folder.path().join("silence.toml");
+    let play = "{ text = 'zero' }, { wait_ms = 700 }, { text = ['one ', 'two '], every_ms = 60 }, { wait_ms = 4000 }, { text = 'three' }";
+    fs::write(&script, format!("[[answer]]\nplay = [{play}]\n")).unwrap();
+    let script = script.to_str().unwrap();
+    let [a, b] = start_all(&[("AGUI_STORE__URL", &url), ("AGUI_AGENTS__DEMO__SCRIPT", script)]);
+    let started = a.run(&ask_detached("r", "hello")).await;
+    let follower = b.follow("r", 0).await;
+    let (told, seen) = tokio::join!(started.rest(), follower.rest());
+    assert_eq!(seen.len(), told.len());
+    for (seen, told) in seen.iter().zip(&told) {
+        let late = seen.at.saturating_duration_since(told.at);
+        assert!(late < Duration::from_secs(1), "{} comes after {late:?}", told.event);
     }
 }
 

@@ -1,8 +1,8 @@
-//! A thread in the format of CopilotKit's inspector: its messages, its state, and events that restate it.
+//! A thread in the format of CopilotKit's inspector: its messages, its state, and its events.
 
 use axum::Json;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use utoipa::ToSchema;
 
 use crate::{
@@ -48,8 +48,9 @@ pub(super) struct ThreadState {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = CopilotEvents)]
-pub(super) struct RestatedEvents {
-    events: Vec<Event>,
+pub(super) struct ThreadEvents {
+    #[schema(value_type = Vec<Event>)]
+    events: Vec<Box<RawValue>>,
 }
 
 /// Returns the messages of a thread.
@@ -80,20 +81,28 @@ pub(super) async fn read_copilot_state(id: Path<ThreadId>, own: OwnThreads) -> A
     Ok(Json(ThreadState { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
 }
 
-/// Returns events that restate a thread.
+/// Returns the events of the newest runs whose logs are stored, at most 4 MB.
 ///
-/// The events of the thread's runs are not stored.
+/// If there are none, events that restate the thread.
 #[utoipa::path(
     get,
     path = "/threads/{thread}/events",
     responses(
-        (status = 200, description = "The events.", body = RestatedEvents),
+        (status = 200, description = "The events.", body = ThreadEvents),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_events(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<RestatedEvents>> {
-    let view = read_thread(id, own).await?;
-    Ok(Json(RestatedEvents { events: snapshots(&view.thread.key.id, &view.thread.run_id, Some(&view)) }))
+pub(super) async fn read_copilot_events(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<ThreadEvents>> {
+    let mut lines = own.threads.newest_events(own.owner(), &id).await?;
+    if lines.is_empty() {
+        let view = read_thread(Path(id), own).await?;
+        let events = snapshots(&view.thread.key.id, &view.thread.run_id, Some(&view));
+        lines.extend(events.iter().filter_map(|event| serde_json::to_string(event).ok()));
+    } else if let Some(urls) = own.urls() {
+        lines.iter_mut().for_each(|line| *line = urls.line(line).unwrap_or_else(|| std::mem::take(line)));
+    }
+    // A line that is no JSON is damaged, and was reported when it was read.
+    Ok(Json(ThreadEvents { events: lines.into_iter().filter_map(|line| RawValue::from_string(line).ok()).collect() }))
 }
 
 async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<ThreadView> {
