@@ -48,7 +48,7 @@ pub(super) struct ThreadState {
 
 #[derive(Serialize, ToSchema)]
 #[schema(as = CopilotEvents)]
-pub(super) struct ThreadEvents {
+pub(super) struct InspectorEvents {
     #[schema(value_type = Vec<Event>)]
     events: Vec<Box<RawValue>>,
 }
@@ -88,11 +88,11 @@ pub(super) async fn read_copilot_state(id: Path<ThreadId>, own: OwnThreads) -> A
     get,
     path = "/threads/{thread}/events",
     responses(
-        (status = 200, description = "The events.", body = ThreadEvents),
+        (status = 200, description = "The events.", body = InspectorEvents),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_events(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<ThreadEvents>> {
+pub(super) async fn read_copilot_events(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<InspectorEvents>> {
     let mut lines = own.threads.newest_events(own.owner(), &id).await?;
     if lines.is_empty() {
         let view = read_thread(Path(id), own).await?;
@@ -102,7 +102,8 @@ pub(super) async fn read_copilot_events(Path(id): Path<ThreadId>, own: OwnThread
         lines.iter_mut().for_each(|line| *line = urls.line(line).unwrap_or_else(|| std::mem::take(line)));
     }
     // A line that is no JSON is damaged, and was reported when it was read.
-    Ok(Json(ThreadEvents { events: lines.into_iter().filter_map(|line| RawValue::from_string(line).ok()).collect() }))
+    let events = lines.into_iter().filter_map(|line| RawValue::from_string(line).ok()).collect();
+    Ok(Json(InspectorEvents { events }))
 }
 
 async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<ThreadView> {
