@@ -455,7 +455,8 @@ test("the inspector shows the stored thread", async () => {
   assert.deepEqual(events.filter(({ type }) => type === "RUN_STARTED").map(({ runId }) => runId), stored.runs.map(({ runId }) => runId).reverse());
   // Runs that are not detached have no logs.
   const plain = { threadId: randomUUID(), runId: "plain", messages: [{ id: "m", role: "user", content: "Hello" }], tools: [], context: [] };
-  await request(server, "POST", "/send-message", plain);
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(plain) };
+  await (await fetch(`${server.url}/send-message`, init)).text();
   const { body: restated } = await request(server, "GET", `/copilotkit/threads/${plain.threadId}/events`);
   assert.deepEqual(typesOf(restated.events), RESTATED);
   assert.equal(restated.events[0].runId, "plain", "the newest run, not a new id");
