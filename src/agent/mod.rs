@@ -14,7 +14,7 @@ mod emitter;
 mod error;
 mod event_queue;
 mod journal;
-#[cfg(feature = "mcp")]
+#[cfg(feature = "llm")]
 mod logins;
 
 pub use a2ui::{A2ui, A2uiAgent};
@@ -27,7 +27,7 @@ pub use emitter::{ActivityHandle, Emitter, TextWriter, ToolCallHandle};
 pub use error::{AgentError, AgentResult};
 pub use journal::Continuation;
 pub(crate) use journal::{Journal, RunJournal};
-#[cfg(feature = "mcp")]
+#[cfg(feature = "llm")]
 pub(crate) use logins::{Connected, LoginError, Logins, OpenedLink, Returned};
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@ pub(crate) mod agents;
 mod allow;
 mod client_encoder;
 pub(crate) mod connect;
-#[cfg(feature = "mcp")]
+#[cfg(feature = "llm")]
 pub(crate) mod connections;
 pub(crate) mod dialects;
 pub(crate) mod error;
@@ -20,7 +20,7 @@ mod files;
 mod follow;
 mod health;
 mod index;
-#[cfg(feature = "mcp")]
+#[cfg(feature = "llm")]
 mod login_pages;
 mod metrics;
 pub(crate) mod openapi;

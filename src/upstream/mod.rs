@@ -10,7 +10,7 @@ pub(crate) mod aws_events;
 mod bare_errors;
 pub(crate) mod body;
 pub mod events;
-#[cfg(feature = "mcp")]
+#[cfg(feature = "llm")]
 pub(crate) mod public_hosts;
 pub(crate) mod secret_names;
 mod tls;
