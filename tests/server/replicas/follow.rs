@@ -66,7 +66,8 @@ async fn the_last_events_before_a_silence_come_as_soon_on_another_server() {
     let play = "{ text = 'zero' }, { wait_ms = 700 }, { text = ['one ', 'two '], every_ms = 60 }, { wait_ms = 4000 }, { text = 'three' }";
     fs::write(&script, format!("[[answer]]\nplay = [{play}]\n")).unwrap();
     let script = script.to_str().unwrap();
-    let [a, b] = start_all(&[("AGUI_STORE__URL", &url), ("AGUI_AGENTS__DEMO__SCRIPT", script)]);
+    let agent = [("AGUI_AGENTS__DEMO__KIND", "script"), ("AGUI_AGENTS__DEMO__SCRIPT", script)];
+    let [a, b] = start_all(&[&[("AGUI_STORE__URL", &*url)], &agent[..]].concat());
     let started = a.run(&ask_detached("r", "hello")).await;
     let follower = b.follow("r", 0).await;
     let (told, seen) = tokio::join!(started.rest(), follower.rest());
