@@ -29,9 +29,6 @@ const OPERATION_TIMEOUT: Duration = Duration::from_secs(8);
 const CHECK_INTERVAL: &str = "SET client_connection_check_interval = '250ms'";
 /// The number of connections for operations, at most eight of them for reads.
 const MAX_CONNECTIONS: u32 = 10;
-/// The pool uses all of its connections in turn. Those of a burst soon end, so that statements come to few processes of Postgres, whose
-/// caches are warm.
-const MAX_LIFETIME: Duration = Duration::from_secs(60);
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Much shorter than [`CONNECT_TIMEOUT`], so that an operation can try several connections.
 const TEST_TIMEOUT: Duration = Duration::from_millis(500);
@@ -73,7 +70,6 @@ impl PostgresPool {
         let pool = || PgPoolOptions::new().acquire_timeout(CONNECT_TIMEOUT);
         let operations = pool()
             .max_connections(MAX_CONNECTIONS)
-            .max_lifetime(MAX_LIFETIME)
             .test_before_acquire(false)
             .before_acquire(|conn, meta| {
                 Box::pin(async move {
