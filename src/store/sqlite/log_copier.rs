@@ -35,8 +35,10 @@ impl LogCopier {
         Ok(Self { pages, files, copying: None })
     }
 
+    /// Whether the thread copies. Not until the writer has copied the rest, which it does not on a full disk: the upkeep that waits
+    /// meanwhile may be what empties the disk.
     pub(super) fn is_copying(&self) -> bool {
-        self.copying.is_some()
+        self.copying.as_ref().is_some_and(|copying| !copying.is_finished())
     }
 
     /// Begins to copy a log of `max_pages`, and ends that when the thread has copied its part, or when the log is twice as long.
@@ -104,7 +106,13 @@ mod tests {
             conn.execute("INSERT INTO t VALUES (randomblob(9000))", []).unwrap();
             pages.push(log.pages.load(Ordering::Relaxed));
             log.copy_when_long(&conn, MAX_PAGES);
-            was_copying |= log.is_copying();
+            if let Some(copying) = &log.copying {
+                was_copying = true;
+                while !copying.is_finished() {
+                    std::thread::yield_now();
+                }
+                assert!(!log.is_copying(), "upkeep would wait for ever on a full disk");
+            }
         }
         let longest = pages.iter().max().unwrap();
         assert!((MAX_PAGES..3 * MAX_PAGES).contains(longest), "{pages:?}");
