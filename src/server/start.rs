@@ -76,14 +76,16 @@ impl Server {
                 Some(serve_metrics(listener, routes, connections))
             }
         };
-        let drained = async {
-            tokio::select! {
-                () = handle.drain(handle.drain) => {}
-                // A second signal ends the wait.
-                () = shutdown_signal() => handle.drain(Duration::ZERO).await,
+        let drain = || {
+            let second_signal = shutdown_signal();
+            async {
+                tokio::select! {
+                    () = handle.drain(handle.drain) => {}
+                    () = second_signal => handle.drain(Duration::ZERO).await,
+                }
             }
         };
-        http::serve(listener, router, connections, metrics, shutdown, drained).await;
+        http::serve(listener, router, connections, metrics, shutdown, drain).await;
         handle.stop_tools().await;
         Ok(())
     }
@@ -178,6 +180,6 @@ fn serve_metrics(listener: TcpListener, routes: Router, options: Connections) ->
     let stopped = async move { drop(stopped.await) };
     let options = Connections { max: MAX_METRICS_CONNECTIONS, ..options };
     // Its connections are not those of clients, so they do not count.
-    tokio::spawn(http::serve(listener, routes, options, Metrics::default(), stopped, std::future::ready(())));
+    tokio::spawn(http::serve(listener, routes, options, Metrics::default(), stopped, || std::future::ready(())));
     stop
 }

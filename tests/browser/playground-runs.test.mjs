@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 
 import { button } from "./chat.mjs";
 import { startModel } from "./model.mjs";
-import { answerWith, ask, chat, events, message, send, shows, tab, usePlayground } from "./playground.mjs";
+import { answerWith, ask, chat, copied, events, message, send, shows, tab, usePlayground } from "./playground.mjs";
 
 const model = await startModel(() => ({ text: "Forty-two.", usage: { prompt_tokens: 1200, completion_tokens: 30 } }));
 after(() => model.stop());
@@ -108,10 +108,7 @@ test("the lines of *Use this agent* work: curl's and those of @ag-ui/client", as
   const page = await open();
   await agent(page, "echo");
   await tab(page, "Use this agent");
-  const lines = async (client) => {
-    await page.getByRole("region", { name: client, exact: true }).getByRole("button").click();
-    return page.evaluate(() => navigator.clipboard.readText());
-  };
+  const lines = (client) => copied(page, page.getByRole("region", { name: client, exact: true }).getByRole("button"));
   const { stdout } = await promisify(execFile)("sh", ["-c", await lines("curl")]);
   assert.match(stdout, /"delta":"Hello"[^]*RUN_FINISHED/);
   const file = fileURLToPath(new URL(`../../web/used-${process.pid}.mjs`, import.meta.url)); // beside the client's package
@@ -145,8 +142,7 @@ test("the next runs send what the request panel has, and curl gets it too", asyn
   assert.equal((await (await sent).allHeaders())["x-tenant"], "acme");
   await shows(page, "How can I help you?");
   await tab(page, "Runs");
-  await button(page, "Copy as curl").click();
-  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /-H 'x-tenant: acme'.*"tenant":"acme"/);
+  assert.match(await copied(page, button(page, "Copy as curl")), /-H 'x-tenant: acme'.*"tenant":"acme"/);
   await page.getByRole("tab", { name: "Request The next runs send more" }).click();
   await button(page, "Reset").click();
   assert.equal(await props.inputValue(), "{}");

@@ -54,6 +54,13 @@ export const events = (page) => page.getByRole("list", { name: "Events", exact: 
 export const threads = (page) => page.getByRole("navigation", { name: "Threads" });
 export const message = (page, text) => page.getByRole("article").filter({ hasText: text }).last();
 
+/** Presses a button that copies. Returns what is in the clipboard then. */
+export async function copied(page, copy) {
+  await copy.click();
+  await copy.getByText("Copied").waitFor();
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
 export async function send(page, text) {
   // While a run continues, Enter does nothing.
   await button(page, "Stop").waitFor({ state: "detached" });

@@ -12,7 +12,7 @@ import { promisify } from "node:util";
 import { binary, startServer } from "../js/server.mjs";
 import { endedThread, runOutside, shot, statuses } from "./browser.mjs";
 import { button } from "./chat.mjs";
-import { AGENTS, answerWith, ask, chat, events, field, message, send, shows, tab, threads, usePlayground } from "./playground.mjs";
+import { AGENTS, answerWith, ask, chat, copied, events, field, message, send, shows, tab, threads, usePlayground } from "./playground.mjs";
 
 const KEY = "open-sesame-1234";
 const OTHER_KEY = "another-sesame-5678";
@@ -512,9 +512,7 @@ test("a run is copied as a curl command that works", async () => {
   const page = await open();
   await ask(page, "hello, it's me", "How can I help you?");
   await tab(page, "Runs");
-  await button(page, "Copy as curl").click();
-  await page.getByText("Copied").waitFor();
-  const command = await page.evaluate(() => navigator.clipboard.readText());
+  const command = await copied(page, button(page, "Copy as curl"));
   const { stdout } = await promisify(execFile)("sh", ["-c", `${command} -s`]);
   assert.match(stdout, /RUN_STARTED[^]*RUN_FINISHED/);
 });
@@ -766,9 +764,7 @@ test("with authentication the page asks for the key and keeps it in the tab", as
     await button(page, "Continue").click();
     await ask(page, "hello", "How can I help you?");
     await tab(page, "Runs");
-    await button(page, "Copy as curl").click();
-    await page.getByText("Copied").waitFor();
-    const command = await page.evaluate(() => navigator.clipboard.readText());
+    const command = await copied(page, button(page, "Copy as curl"));
     assert.ok(command.includes('"Authorization: Bearer $KEY"') && !command.includes(KEY), command);
     await page.reload();
     await shows(page, "How can I help you?");

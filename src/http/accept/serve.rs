@@ -83,14 +83,15 @@ pub struct Connections {
     pub stall_timeout: Duration,
 }
 
-/// Serves a router until `shutdown` completes, then waits for `drained` and for the connections to close.
-pub(crate) async fn serve(
+/// Serves a router until `shutdown` completes, then calls `drain`, refuses new connections, and waits for what it returned
+/// and for the connections to close.
+pub(crate) async fn serve<D: Future<Output = ()>>(
     listener: TcpListener,
     router: Router,
     options: Connections,
     metrics: Metrics,
     shutdown: impl Future<Output = ()>,
-    drained: impl Future<Output = ()>,
+    drain: impl FnOnce() -> D,
 ) {
     if let Err(error) = prepare(&listener, options.stall_timeout) {
         tracing::warn!(%error, "cannot set all options of the listening socket");
@@ -128,6 +129,8 @@ pub(crate) async fn serve(
             Err(error) => pause_after(&error).await,
         }
     }
+    // Before new connections are refused: who sees that may send the second signal.
+    let drained = drain();
     drop(listener);
     // Idle connections close at once, others after their current response.
     let _ = stop.send(true);
