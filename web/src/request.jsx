@@ -32,7 +32,7 @@ export function RequestTab({ session }) {
       <p class="muted">{t("requestHint")}</p>
       {Object.entries(MEMBERS).map(([member, [empty, check]]) => (
         <JsonField key={member} label={member} value={extras?.[member] ?? empty} check={check}
-          onValue={(value) => value !== undefined && session.setExtras({ ...extras, [member]: value })} />
+          onValue={(value) => value !== undefined && session.setExtras({ ...session.extras, [member]: value })} />
       ))}
       <div class="buttons"><Button disabled={!extras} onClick={reset}>{t("reset")}</Button></div>
     </div>

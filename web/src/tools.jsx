@@ -73,7 +73,8 @@ export function Tools({ session }) {
 function ToolForm({ tool, isTaken, onSave, onClose }) {
   const [values, setValues] = useState({ ...tool, parameters: JSON.stringify(tool.parameters, undefined, 2) });
   const [problem, setProblem] = useState();
-  const set = (name) => (event) => setValues({ ...values, [name]: event.currentTarget.value });
+  const change = (given) => setValues((before) => ({ ...before, ...given }));
+  const set = (name) => (event) => change({ [name]: event.currentTarget.value });
   const save = (event) => {
     event.preventDefault();
     const name = values.name.trim();
@@ -92,7 +93,7 @@ function ToolForm({ tool, isTaken, onSave, onClose }) {
       <div class="field" role="radiogroup" aria-label={t("answer")}>
         {[false, true].map((asks) => (
           <label class="choice">
-            <input type="radio" name="asks" checked={values.asks === asks} onChange={() => setValues({ ...values, asks })} />
+            <input type="radio" name="asks" checked={values.asks === asks} onChange={() => change({ asks })} />
             {t(asks ? "asks" : "scripted")}
           </label>
         ))}
