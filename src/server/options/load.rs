@@ -5,7 +5,6 @@
 
 use std::{borrow::Cow, net::SocketAddr, path::PathBuf};
 
-use serde::Deserialize as _;
 use toml::{
     Spanned,
     de::{DeTable, DeValue, Deserializer},
@@ -134,13 +133,18 @@ impl Loaded {
 
 impl Config {
     fn read(document: &Spanned<DeTable<'_>>) -> Result<Self, ReadError> {
-        let mut config = Self::deserialize(Deserializer::from(document.clone()))?;
+        let mut config = deserialize(document.clone()).map_err(serde_path_to_error::Error::into_inner)?;
         let agents = document.get_ref().get("agents").and_then(|agents| agents.get_ref().as_table());
         for (name, agent) in agents.into_iter().flatten() {
             config.agents.insert(name.get_ref().to_string(), read_agent(name, agent)?);
         }
         Ok(config)
     }
+}
+
+/// Every document is read by this: each further deserializer would compile all options again.
+fn deserialize(document: Spanned<DeTable<'_>>) -> Result<Config, serde_path_to_error::Error<toml::de::Error>> {
+    serde_path_to_error::deserialize(Deserializer::from(document))
 }
 
 /// Returns the options of sections and the agents that cannot be read, agents last. Of an agent, this is the first error.
@@ -179,8 +183,7 @@ fn unreadable_parts(document: &Spanned<DeTable<'_>>) -> Vec<Unreadable> {
 /// Returns the first error of a section.
 fn section_error<'i>(name: &Spanned<Cow<'i, str>>, value: Spanned<DeValue<'i>>) -> Option<ReadError> {
     let section = without_place(DeTable::from_iter([(name.clone(), value)]));
-    let read: Result<Config, _> = serde_path_to_error::deserialize(Deserializer::from(section));
-    let error = read.err()?;
+    let error = deserialize(section).err()?;
     let (path, error) = (error.path().to_string(), error.into_inner());
     let misplaced = path.rsplit_once('.').and_then(|(_, option)| misplaced(option));
     // The place of a missing option is that of a whole table.
@@ -223,9 +226,8 @@ fn meant_variable(name: &str) -> Option<String> {
     })?;
     let is_unknown = |option: &str| {
         let text = format!("{section}.{option:?} = 0");
-        let refused =
-            DeTable::parse(&text).ok().and_then(|document| Config::deserialize(Deserializer::from(document)).err());
-        refused.is_some_and(|error| error.message().starts_with("unknown field"))
+        let refused = DeTable::parse(&text).ok().and_then(|document| deserialize(document).err());
+        refused.is_some_and(|error| error.inner().message().starts_with("unknown field"))
     };
     // Any name is known in a table such as `tools`.
     (is_unknown("?") && !is_unknown(&option))

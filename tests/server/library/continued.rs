@@ -20,7 +20,7 @@ use tokio::{
     sync::{Notify, oneshot},
 };
 
-use crate::support::running::{Running, events, eventually};
+use crate::support::running::{Running, events, eventually, reopened};
 
 #[derive(Default)]
 struct Desk {
@@ -46,7 +46,7 @@ async fn write_book(desk: Arc<Desk>, out: Emitter) -> Result<(), AgentError> {
     Ok(())
 }
 
-fn server(desk: &Arc<Desk>, store: SqliteStore) -> Server {
+fn server(desk: &Arc<Desk>, store: Arc<SqliteStore>) -> Server {
     let desk = desk.clone();
     let author = agent_fn(move |_: RunAgentInput, out: Emitter| write_book(desk.clone(), out));
     Server::new().agent("author", author.can_continue()).drain(Duration::ZERO).store(store)
@@ -55,12 +55,11 @@ fn server(desk: &Arc<Desk>, store: SqliteStore) -> Server {
 /// Returns the events of a run whose server is stopped while the agent writes, and that another server goes on with.
 async fn continued_run(forwarded_props: Value) -> Vec<Value> {
     let (folder, desk) = (tempfile::tempdir().unwrap(), Arc::new(Desk::default()));
-    let open = async || SqliteStore::open(&folder.path().join("store.sqlite")).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/send-message", listener.local_addr().unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = async move { stopped.await.unwrap() };
-    let served = tokio::spawn(server(&desk, open().await).serve_on(listener, shutdown));
+    let served = tokio::spawn(server(&desk, reopened(folder.path()).await).serve_on(listener, shutdown));
     let input = json!({ "threadId": "t", "runId": "r", "messages": [{ "id": "m", "role": "user", "content": "Go" }],
                         "forwardedProps": forwarded_props });
     let client = agui_server::internal::direct_client(&Default::default()).unwrap();
@@ -70,7 +69,7 @@ async fn continued_run(forwarded_props: Value) -> Vec<Value> {
     assert!(response.text().await.is_err(), "the client has to reconnect");
     served.await.unwrap().unwrap();
 
-    let second = Running::start(server(&desk, open().await)).await;
+    let second = Running::start(server(&desk, reopened(folder.path()).await)).await;
     // The same request would begin the run again if it has ended.
     let response = client.get(second.url("/threads/t/runs/r/events")).send().await.unwrap();
     let all = events(&response.text().await.unwrap());
