@@ -14,5 +14,7 @@ node -p 'require("./scripts/targets.json").filter((it) => it.image).map((it) => 
 cp deploy/Dockerfile.release "$out/Dockerfile"
 install -D -m 0644 config/docker.toml "$out/etc/agui-server/config.toml"
 cp -r config/scripts "$out/etc/agui-server/"
+mkdir -p "$out/share/doc/agui-server"
+node scripts/licenses.mjs "$out/share/doc/agui-server/THIRD-PARTY-LICENSES.txt"
 # An empty folder, which gets its owner in the image.
 mkdir -p "$out/lib/agui-server"

@@ -1,7 +1,8 @@
 // Makes the npm packages.
 //
 //   node scripts/npm.mjs OUT                  `agui-server`, with the launcher
-//   node scripts/npm.mjs OUT TARGET BINARY    `@agui-server/PLATFORM`, with the binary of a target
+//   node scripts/npm.mjs OUT TARGET BINARY LICENSES
+//                                             `@agui-server/PLATFORM`, with the binary of a target and what scripts/licenses.mjs writes
 //
 // `agui-server` names all the others as optional: npm installs those whose `os`, `cpu` and `libc` fit. No package has an
 // install script.
@@ -24,7 +25,7 @@ const common = {
   repository: { type: "git", url: `git+${field("repository")}.git` },
 };
 const packageName = (platform) => `@agui-server/${platform}`;
-const [out, target, binary] = process.argv.slice(2);
+const [out, target, binary, licenses] = process.argv.slice(2);
 const license = ["LICENSE", join(root, "LICENSE")];
 
 /** Packs a folder with a package.json and `files`: pairs of a name and a path. The first one is a program. */
@@ -48,7 +49,7 @@ if (target) {
   const program = os === "win32" ? "agui-server.exe" : "agui-server";
   // Yarn unpacks the package, so that the binary can be started.
   const description = { name: packageName(platform), ...common, os: [os], cpu: [cpu], ...libc, preferUnplugged: true };
-  pack(description, [[program, resolve(binary)], license]);
+  pack(description, [[program, resolve(binary)], license, ["THIRD-PARTY-LICENSES.txt", resolve(licenses)]]);
 } else {
   const launcher = "agui-server.cjs";
   const description = {

@@ -2,7 +2,7 @@
 # Packs a built binary: scripts/package.sh TARGET BINARY OUT
 #
 # OUT gets an archive, an npm package and a wheel of TARGET (a target of scripts/targets.json), and the npm package
-# `agui-server`, which is the same for all targets. Compiles nothing. Needs GNU tar, Node and Python 3.11.
+# `agui-server`, which is the same for all targets. Compiles nothing. Needs GNU tar, Node, Python 3.11 and Cargo.
 set -euo pipefail
 target=$1 binary=$(realpath "$2") out=$(mkdir -p "$3" && realpath "$3")
 cd "$(dirname "$0")/.."
@@ -16,6 +16,8 @@ export SOURCE_DATE_EPOCH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 install -D -m 0755 "$binary" "$work/$name/$program"
+licenses=$work/$name/THIRD-PARTY-LICENSES.txt
+node scripts/licenses.mjs "$licenses"
 install -m 0644 LICENSE README.md "$work/$name/"
 install -D -m 0644 -t "$work/$name/config" config/default.toml
 # What default.toml names.
@@ -24,5 +26,5 @@ tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE
     gzip -n >"$out/$name.tar.gz"
 
 node scripts/npm.mjs "$out"
-node scripts/npm.mjs "$out" "$target" "$binary"
-python3 scripts/wheel.py "$target" "$binary" "$out"
+node scripts/npm.mjs "$out" "$target" "$binary" "$licenses"
+python3 scripts/wheel.py "$target" "$binary" "$licenses" "$out"

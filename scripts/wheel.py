@@ -1,7 +1,7 @@
-"""Makes the wheel of a built binary: python3 scripts/wheel.py TARGET BINARY OUT
+"""Makes the wheel of a built binary: python3 scripts/wheel.py TARGET BINARY LICENSES OUT
 
 The wheel has the binary as a script, and no Python code. maturin would compile the crate. TARGET is a target of
-scripts/targets.json. The files have the time SOURCE_DATE_EPOCH.
+scripts/targets.json, LICENSES what scripts/licenses.mjs writes. The files have the time SOURCE_DATE_EPOCH.
 """
 
 import base64
@@ -40,6 +40,7 @@ def metadata(package: dict) -> str:
         f"Summary: {package['description']}",
         f"License-Expression: {package['license']}",
         "License-File: LICENSE",
+        "License-File: THIRD-PARTY-LICENSES.txt",
         f"Keywords: {','.join(package['keywords'])}",
         "Requires-Python: >=3.8",
         f"Project-URL: Source, {package['repository']}",
@@ -53,7 +54,7 @@ def record_line(name: str, content: bytes) -> str:
     return f"{name},sha256={digest},{len(content)}"
 
 
-def main(target: str, binary: str, out: str) -> None:
+def main(target: str, binary: str, licenses: str, out: str) -> None:
     package = tomllib.loads((ROOT / "Cargo.toml").read_text())["package"]
     content = Path(binary).read_bytes()
     name = f"{package['name'].replace('-', '_')}-{package['version']}"
@@ -64,6 +65,7 @@ def main(target: str, binary: str, out: str) -> None:
     files = {
         f"{name}.data/scripts/{program}": content,
         f"{info}/licenses/LICENSE": (ROOT / "LICENSE").read_bytes(),
+        f"{info}/licenses/THIRD-PARTY-LICENSES.txt": Path(licenses).read_bytes(),
         f"{info}/METADATA": metadata(package).encode(),
         f"{info}/WHEEL": wheel.encode(),
     }

@@ -59,7 +59,7 @@ const isProgram = (path) => (statSync(path).mode & 0o111) === 0o111;
 test("the archive has the server and the files that belong to it, under the name that cargo-binstall asks for", async () => {
   await run("tar", ["-xzf", join(out, `${archiveName}.tar.gz`), "-C", work]);
   const folder = join(work, archiveName);
-  const packed = ["LICENSE", "README.md", "agui-server", "config", "config/default.toml", "config/scripts", "config/scripts/demo.toml"];
+  const packed = ["LICENSE", "README.md", "THIRD-PARTY-LICENSES.txt", "agui-server", "config", "config/default.toml", "config/scripts", "config/scripts/demo.toml"];
   assert.deepEqual(readdirSync(folder, { recursive: true }).sort(), packed);
   const values = { repo: /^repository = "(.*)"$/m.exec(manifest)[1], name: "agui-server", bin: "agui-server", version, target, "binary-ext": "" };
   const expand = (key) =>
@@ -69,6 +69,21 @@ test("the archive has the server and the files that belong to it, under the name
   assert.ok(isProgram(program));
   await run(program, ["check", join(folder, "config/default.toml")], { env });
   await starts(program);
+});
+
+test("archive, npm package and wheel have the licences of the crates and of the page", async () => {
+  const name = "THIRD-PARTY-LICENSES.txt";
+  const read = (program, ...args) => run(program, args, { encoding: "buffer", maxBuffer: 2 ** 24 }).then(({ stdout }) => stdout);
+  const text = await read("tar", "-xzOf", join(out, `${archiveName}.tar.gz`), `${archiveName}/${name}`);
+  for (const linked of ["axum", "tikv-jemalloc-sys", "ring", "sqlx-postgres", "preact", "zod"]) {
+    assert.match(text.toString(), new RegExp(`^${linked} \\d.*\\(.*(MIT|ISC|Apache).*\\)$`, "m"), linked);
+  }
+  assert.match(text.toString(), /Redistributions in binary form must reproduce the above copyright/);
+  assert.doesNotMatch(text.toString(), /^(proptest|esbuild) \d/m, "what tests and builds need is in no binary");
+  const ofNpm = await read("tar", "-xzOf", find(new RegExp(`^agui-server-linux-${cpu}-.*\\.tgz$`)), `package/${name}`);
+  const unzip = "import sys, zipfile; it = zipfile.ZipFile(sys.argv[1]); name, = [n for n in it.namelist() if n.endswith(sys.argv[2])]; sys.stdout.buffer.write(it.read(name))";
+  const ofWheel = await read("python3", "-c", unzip, find(/\.whl$/), `/licenses/${name}`);
+  assert.ok(text.equals(ofNpm) && text.equals(ofWheel));
 });
 
 test("the same binary makes the same archive, npm packages and wheel", async () => {
