@@ -193,6 +193,9 @@ chaos() {
         cargo test --locked --test chaos -- --nocapture --test-threads=4 $tests
 }
 
+# Events as the server encodes them, for the npm clients.
+corpus() { cargo test --locked --test rooms -- protocol::corpus::; }
+
 npm_clients() {
     local files=(tests/js/*.test.mjs)
     # Some suites run a client or an agent written in Python.
@@ -273,6 +276,7 @@ if [ -n "$all" ]; then
     possible 'packages' 'build' 'Python packages' && start 'packages' packages
     step 'clippy' clippy
 else
+    possible 'corpus' 'build' && step 'corpus' corpus
     possible 'npm clients' 'build' 'npm packages' && start 'npm clients' npm_clients
     possible 'Rust tests' 'build' && step 'Rust tests' rust_tests
 fi

@@ -333,6 +333,7 @@ async fn a_detached_run_goes_on_whose_client_leaves_while_it_begins() {
             if futures::poll!(&mut response).is_ready() {
                 break;
             }
+            tokio::task::yield_now().await;
         }
     }
     let statuses = async || {
