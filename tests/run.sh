@@ -173,7 +173,7 @@ rust_tests() {
     [ -z "$soak" ] || export PROPTEST_CASES=25600
     # Twice as many tests as processors at a time: most of them wait for something.
     local without=(--test-threads=$((2 * $(nproc))) --skip nothing_acknowledged_is_lost)
-    # Servers that are killed again and again, damage of every row, one caller beside the load of another.
+    # Several servers and their ends, damage of every row, one caller beside the load of another, Postgres once more by PgBouncer.
     [ -n "$all" ] || without+=(--skip server::replicas:: --skip threads::damaged:: --skip store::neighbours:: --skip pgbouncer)
     command -v promtool >/dev/null || without+=(--skip metrics::deploy::)
     # These start an MCP server from the npm packages.
