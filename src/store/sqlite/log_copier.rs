@@ -14,6 +14,7 @@ use std::{
 use rusqlite::{Connection, hooks::Wal};
 
 use super::{connection::connect, files::DatabaseFiles};
+use crate::store::{StoreError, StoreResult};
 
 pub(super) struct LogCopier {
     /// The pages of the log after the last commit.
@@ -42,30 +43,28 @@ impl LogCopier {
     }
 
     /// Begins to copy a log of `max_pages`, and ends that when the thread has copied its part, or when the log is twice as long.
-    pub(super) fn copy_when_long(&mut self, conn: &Connection, max_pages: u64) {
+    /// Fails if the writer's part fails.
+    pub(super) fn copy_when_long(&mut self, conn: &Connection, max_pages: u64) -> StoreResult<()> {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages >= 2 * max_pages || self.copying.as_ref().is_some_and(JoinHandle::is_finished) {
-            self.copy_rest(conn);
-        } else if pages >= max_pages && self.copying.is_none() {
+            return self.copy_rest(conn);
+        }
+        if pages >= max_pages && self.copying.is_none() {
             let files = self.files.clone();
             let copy_most = move || {
-                let copied = connect(&files.path).map_err(io::Error::other).and_then(|conn| {
-                    copy(&conn);
-                    // SQLite leaves that to the copy after which the log begins again.
-                    files.sync()
-                });
-                if let Err(error) = copied {
-                    tracing::debug!(%error, "the write-ahead log cannot be copied before the writer does that");
-                }
+                // SQLite leaves the second step to the copy after which the log begins again. The writer copies what this cannot.
+                let _ =
+                    connect(&files.path).map_err(StoreError::from).and_then(|conn| copy(&conn)).map(|()| files.sync());
             };
             self.copying = Builder::new().name("agui-sqlite-log".to_owned()).spawn(copy_most).ok();
         }
+        Ok(())
     }
 
     /// Copies what is not copied, after the thread.
-    pub(super) fn copy_rest(&mut self, conn: &Connection) {
+    pub(super) fn copy_rest(&mut self, conn: &Connection) -> StoreResult<()> {
         self.wait();
-        copy(conn);
+        copy(conn)
     }
 
     fn wait(&mut self) {
@@ -83,10 +82,9 @@ impl Drop for LogCopier {
 }
 
 /// Readers of old pages keep a part in the log.
-fn copy(conn: &Connection) {
-    if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-        tracing::debug!(%error, "the write-ahead log cannot be copied");
-    }
+fn copy(conn: &Connection) -> StoreResult<()> {
+    let copied = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    copied.inspect_err(|error| tracing::debug!(%error, "the write-ahead log cannot be copied")).map_err(Into::into)
 }
 
 #[cfg(test)]
@@ -105,7 +103,7 @@ mod tests {
         while pages.len() < 1000 && pages.last() >= pages.iter().rev().nth(1) {
             conn.execute("INSERT INTO t VALUES (randomblob(9000))", []).unwrap();
             pages.push(log.pages.load(Ordering::Relaxed));
-            log.copy_when_long(&conn, MAX_PAGES);
+            log.copy_when_long(&conn, MAX_PAGES).unwrap();
             if let Some(copying) = &log.copying {
                 was_copying = true;
                 while !copying.is_finished() {

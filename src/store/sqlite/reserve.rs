@@ -1,8 +1,8 @@
 //! Space that is kept on a disk that becomes full: a file beside the database. It is given up for the writes that delete something
-//! or end runs. Others are refused then, until the disk has room for the file again.
+//! or end runs. Others are refused from then on, or as soon as the write-ahead log cannot be copied, until the disk has room for two such files.
 
 use std::{
-    fs, io,
+    fs, io, mem,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -11,8 +11,9 @@ use parking_lot::Mutex;
 
 use crate::base::private_file::private_file_options;
 
-/// As much as the write-ahead log can have, so that it can be copied into the file, which then grows by that.
-const MAX_BYTES: u64 = 64 << 20;
+/// Twice the longest write-ahead log: the file grows by at most one when it is copied, and the rest is for transactions.
+const MAX_BYTES: u64 = 128 << 20;
+const MIN_BYTES: u64 = 256 << 10;
 /// On a small disk the file has this part of it.
 const DISK_PART: u64 = 32;
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -38,26 +39,29 @@ pub(super) struct DiskReserve {
 #[derive(Debug)]
 enum ReserveState {
     Held,
-    Missing { tried: Option<Instant> },
+    /// Given up, or needed for the log.
+    Lacking {
+        tried: Option<Instant>,
+    },
 }
 
 impl DiskReserve {
     pub(super) fn new(database: &Path) -> Self {
         let mut path = database.as_os_str().to_owned();
         path.push("-reserve");
-        let bytes = disk_space(database).map_or(0, |space| (space.total / DISK_PART).min(MAX_BYTES));
+        let bytes = disk_space(database).map_or(0, |space| (space.total / DISK_PART).clamp(MIN_BYTES, MAX_BYTES));
         let is_held = fs::metadata(&path).is_ok_and(|file| file.len() >= bytes);
-        let state = if is_held { ReserveState::Held } else { ReserveState::Missing { tried: None } };
+        let state = if is_held { ReserveState::Held } else { ReserveState::Lacking { tried: None } };
         Self { database: database.to_owned(), path: path.into(), bytes, state: Mutex::new(state) }
     }
 
-    /// The pages of the write-ahead log from which it is copied into the file: 8,000 (32 MB), or on a small disk half of the
-    /// reserve. A log that is copied too late has twice as many.
+    /// The pages of the write-ahead log from which it is copied into the file: 8,000 (32 MB), or on a small disk a quarter of
+    /// the reserve. A log that is copied too late has twice as many, and those of one transaction.
     pub(super) fn log_pages(&self) -> u64 {
         const PAGE_BYTES: u64 = 4096;
         match self.bytes {
             0 => 8000,
-            bytes => (bytes / 2 / PAGE_BYTES).clamp(16, 8000),
+            bytes => (bytes / 4 / PAGE_BYTES).min(8000),
         }
     }
 
@@ -68,8 +72,8 @@ impl DiskReserve {
         match &mut *state {
             ReserveState::Held => true,
             _ if self.bytes == 0 || self.is_available(PLENTY) => true,
-            ReserveState::Missing { tried: Some(tried) } if tried.elapsed() < RETRY_INTERVAL => false,
-            ReserveState::Missing { tried } => {
+            ReserveState::Lacking { tried: Some(tried) } if tried.elapsed() < RETRY_INTERVAL => false,
+            ReserveState::Lacking { tried } => {
                 *tried = Some(Instant::now());
                 let is_taken = self.take().unwrap_or(false);
                 if is_taken {
@@ -92,16 +96,19 @@ impl DiskReserve {
 
     /// Returns whether there was space to give up.
     pub(super) fn give_up(&self) -> bool {
-        let mut state = self.state.lock();
-        if self.bytes == 0 || matches!(*state, ReserveState::Missing { .. }) || fs::remove_file(&self.path).is_err() {
-            return false;
+        self.refuse_writes();
+        fs::remove_file(&self.path).is_ok()
+    }
+
+    /// Keeps the reserve for the writes that may use it.
+    pub(super) fn refuse_writes(&self) {
+        let lacking = ReserveState::Lacking { tried: Some(Instant::now()) };
+        if self.bytes > 0 && matches!(mem::replace(&mut *self.state.lock(), lacking), ReserveState::Held) {
+            tracing::error!(
+                reserve = %self.path.display(),
+                "the disk is full: only deletions and the ends of runs are written, until there is space again"
+            );
         }
-        *state = ReserveState::Missing { tried: Some(Instant::now()) };
-        tracing::error!(
-            reserve = %self.path.display(),
-            "the disk is full: only deletions and the ends of runs are written, until there is space again"
-        );
-        true
     }
 
     /// Leaves as much free as it takes, so that it is not given up again at once.

@@ -206,9 +206,13 @@ fn run_jobs(
         if !operations.is_empty() {
             run_group(&mut tx, operations);
         }
-        // While the disk is full, the log is not copied: to copy a part of it could take all space, and give back none.
-        if reserve.has_space() {
-            tx.log.copy_when_long(conn, reserve.log_pages());
+        // While the disk is full, the log is not copied: to copy a part of it could take all space, and give back none. It is full as
+        // soon as it lacks space for what the log has: if the log became longer, the reserve would not suffice for it.
+        if reserve.has_space()
+            && let Err(error) = tx.log.copy_when_long(conn, reserve.log_pages())
+            && error.is_disk_full()
+        {
+            reserve.refuse_writes();
         }
         if !tx.log.is_copying()
             && let Some(step) = upkeep.pop_front()
@@ -259,7 +263,8 @@ fn copy_log(tx: &mut Tx<'_>) {
     let size = tx.conn.query_row(SIZE, [], |row| row.get::<_, i64>(0)).unwrap_or_default().cast_unsigned();
     let grows = fs::metadata(&tx.reserve.database).map_or(0, |file| size.saturating_sub(file.len()));
     if disk_space(&tx.reserve.database).is_some_and(|space| space.available >= grows) {
-        tx.log.copy_rest(tx.conn);
+        // An operation that lacks the space that this gives says so.
+        let _ = tx.log.copy_rest(tx.conn);
     }
 }
 
