@@ -37,6 +37,12 @@ test("actions are pinned by commit, one commit an action", () => {
   }
 });
 
+test("what is built, listed and licensed has the same features", () => {
+  const files = ["scripts/build.sh", "scripts/sbom.sh", "scripts/licenses.mjs", "Dockerfile", "docs/deployment.md"];
+  const lists = files.flatMap((file) => read(file).match(/\bjemalloc,[\w,-]+/g));
+  assert.deepEqual([...new Set(lists)], [lists[0]]);
+});
+
 test("the scripts that the release runs exist and can be executed", () => {
   const named = new Set(steps.flatMap(({ run = "" }) => run.match(/(scripts|tests)\/[a-z_]+\.sh/g) ?? []));
   assert.ok(named.size >= 8, [...named].join());
