@@ -277,7 +277,7 @@ impl IntoStore for Arc<dyn Store> {
 }
 
 /// The time for which the signal of an append counts for later ones of that run. Who follows the run reads on for longer.
-pub(crate) const SIGNAL_COVERS: Duration = Duration::from_millis(100);
+pub(crate) const SIGNAL_COVERS: Duration = Duration::from_millis(500);
 
 /// The additional operations of a store that several processes share.
 #[async_trait]
@@ -287,7 +287,7 @@ pub trait SharedStore: Send + Sync {
 
     /// Notes that this process follows the running runs of these threads in the store. For at least 40 seconds it then gets
     /// [`Topic::Run`] for each append to their logs that a read after this call does not find. A signal also stands for the
-    /// appends of the next 100 ms.
+    /// appends of the next 500 ms.
     async fn follow(&self, threads: &[i64]) -> StoreResult<()>;
 
     /// Ends a lease while its run stays running, so that the run is lost at once. Other processes get

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_signal_stands_for_the_appends_of_a_tenth_of_a_second() {
+    async fn a_signal_stands_for_the_appends_of_half_a_second() {
         let notifier = Notifier::new();
         let sent = |runs: &[i64]| {
             notifier.notify_appended(runs);

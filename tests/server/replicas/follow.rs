@@ -57,7 +57,7 @@ async fn followers_on_every_server_see_the_same_while_the_run_goes_on() {
     }
 }
 
-/// A signal stands for the events of the next 100 ms, so that the last of them has none of its own.
+/// A signal stands for the events of the next 500 ms, so that the last of them has none of its own.
 #[tokio::test]
 async fn the_last_events_before_a_silence_come_as_soon_on_another_server() {
     let Some(postgres) = Postgres::shared() else { return };
