@@ -1,5 +1,6 @@
 //! Space that is kept on a disk that becomes full: a file beside the database. It is given up for the writes that delete something
-//! or end runs. Others are refused from then on, or as soon as the write-ahead log cannot be copied, until the disk has room for two such files.
+//! or end runs. Others are refused from then on, or as soon as the write-ahead log cannot be copied, until the disk has room for two
+//! such files.
 
 use std::{
     fs, io, mem,
