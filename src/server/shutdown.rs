@@ -1,6 +1,6 @@
 //! The signals that end the process.
 
-use std::{future::poll_fn, io, task::Poll};
+use std::io;
 
 /// Waits until the process is told to stop: SIGTERM, Ctrl-C, or SIGHUP of a terminal that is closed. From the call on, and
 /// not only from the first poll, these signals do not end the process by themselves.
@@ -19,7 +19,10 @@ pub fn shutdown_signal() -> impl Future<Output = ()> + Send {
 
 #[cfg(unix)]
 fn signalled() -> impl Future<Output = io::Result<()>> + Send {
+    use std::{future::poll_fn, task::Poll};
+
     use tokio::signal::unix::{SignalKind, signal};
+
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let signals: io::Result<Vec<_>> = kinds.into_iter().map(signal).collect();
     async move {

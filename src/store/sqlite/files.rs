@@ -5,7 +5,7 @@
 //! this process uses it. The lock on the database itself belongs to the file: it holds if somebody removes the lock file.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
 };
@@ -99,7 +99,7 @@ fn lock_path(path: &Path) -> Result<File, OpenError> {
 /// file systems turn it into a lock of all bytes, which SQLite then waits for.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| file_error(path, error))?;
+    let file = File::options().read(true).write(true).open(path).map_err(|error| file_error(path, error))?;
     match set_lock(&file, nix::libc::F_WRLCK) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             // The store that has the file may be in this process, which would lose its locks if the file was closed.
