@@ -35,7 +35,7 @@ const SLOW_POLL: Duration = Duration::from_secs(2);
 /// The time within which the signals of several runs lead to one statement.
 const READ_INTERVAL: Duration = Duration::from_millis(30);
 /// The time for which a log is read on after a signal, which does not come for each append. Without that, the database has 670
-/// commits a second in place of 530 for 100 runs on eight servers, and notifies each server of 200 of them in place of 16.
+/// commits a second in place of 530 for 100 runs on eight servers, and notifies each server of 200 of them in place of 17.
 const READ_ON: Duration = SIGNAL_COVERS.saturating_add(READ_INTERVAL.saturating_mul(2));
 /// What is noted in the store lasts longer.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(20);

@@ -14,7 +14,7 @@ use std::{
 use rusqlite::{Connection, hooks::Wal};
 
 use super::{connection::connect, files::DatabaseFiles};
-use crate::store::{StoreError, StoreResult};
+use crate::store::StoreResult;
 
 pub(super) struct LogCopier {
     /// The pages of the log after the last commit.
@@ -52,9 +52,11 @@ impl LogCopier {
         if pages >= max_pages && self.copying.is_none() {
             let files = self.files.clone();
             let copy_most = move || {
-                // SQLite leaves the second step to the copy after which the log begins again. The writer copies what this cannot.
-                let _ =
-                    connect(&files.path).map_err(StoreError::from).and_then(|conn| copy(&conn)).map(|()| files.sync());
+                // The writer copies what this cannot, and reports why.
+                if connect(&files.path).is_ok_and(|conn| copy(&conn).is_ok()) {
+                    // SQLite leaves that to the copy after which the log begins again.
+                    let _ = files.sync();
+                }
             };
             self.copying = Builder::new().name("agui-sqlite-log".to_owned()).spawn(copy_most).ok();
         }

@@ -3,7 +3,7 @@
 //! such files.
 
 use std::{
-    fs, io, mem,
+    fs, io,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -14,6 +14,7 @@ use crate::base::private_file::private_file_options;
 
 /// Twice the longest write-ahead log: the file grows by at most one when it is copied, and the rest is for transactions.
 const MAX_BYTES: u64 = 128 << 20;
+/// The log is short then, but a transaction is not.
 const MIN_BYTES: u64 = 256 << 10;
 /// On a small disk the file has this part of it.
 const DISK_PART: u64 = 32;
@@ -103,8 +104,9 @@ impl DiskReserve {
 
     /// Keeps the reserve for the writes that may use it.
     pub(super) fn refuse_writes(&self) {
-        let lacking = ReserveState::Lacking { tried: Some(Instant::now()) };
-        if self.bytes > 0 && matches!(mem::replace(&mut *self.state.lock(), lacking), ReserveState::Held) {
+        let mut state = self.state.lock();
+        if matches!(*state, ReserveState::Held) {
+            *state = ReserveState::Lacking { tried: Some(Instant::now()) };
             tracing::error!(
                 reserve = %self.path.display(),
                 "the disk is full: only deletions and the ends of runs are written, until there is space again"
