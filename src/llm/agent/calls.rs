@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{
+    catalog::ToolCatalog,
     model_chain::MODEL,
     plan::{CallAction, PendingCall},
     settings::Settings,
@@ -33,10 +34,12 @@ use crate::{
     tools::{OfferedTool, ToolContext, ToolEvents, ToolSession},
 };
 
-pub(super) struct CallContext<'r> {
+/// What does not change in a run.
+pub(super) struct RunScope<'r> {
     pub(super) settings: &'r Settings,
     pub(super) input: &'r RunAgentInput,
     pub(super) cx: &'r RunContext,
+    pub(super) catalog: &'r ToolCatalog,
     pub(super) session: &'r ToolSession,
 }
 
@@ -57,12 +60,12 @@ pub(super) struct RunningCalls<'r> {
 }
 
 impl<'r> RunningCalls<'r> {
-    pub(super) fn start(calls: Vec<PendingCall>, context: &CallContext<'r>) -> Self {
-        let session = context.session;
+    pub(super) fn start(calls: Vec<PendingCall>, run: &RunScope<'r>) -> Self {
+        let session = run.session;
         // The reader comes first: without one, nothing can be emitted.
         let events = session.reader();
-        let streams: Vec<_> = calls.into_iter().map(|call| start_call(call, context)).collect();
-        let calls = stream::iter(streams).flatten_unordered(context.settings.parallel_tools).boxed();
+        let streams: Vec<_> = calls.into_iter().map(|call| start_call(call, run)).collect();
+        let calls = stream::iter(streams).flatten_unordered(run.settings.parallel_tools).boxed();
         Self { calls, session, events, held: None }
     }
 
@@ -119,9 +122,9 @@ impl OpenCall {
     }
 }
 
-fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<'r, CallOutcome> {
+fn start_call<'r>(pending: PendingCall, run: &RunScope<'r>) -> BoxStream<'r, CallOutcome> {
     let PendingCall { call, name, tool, edited, action, .. } = pending;
-    let mut open = OpenCall { meter: ToolMeter::start(context.cx, &call, tool, &name), edited };
+    let mut open = OpenCall { meter: ToolMeter::start(run.cx, &call, tool, &name), edited };
     let scope = open.meter.scope.clone();
     if scope.records_content() {
         scope.span().record("gen_ai.tool.call.arguments", action.arguments());
@@ -130,7 +133,7 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
         CallAction::Done(Ok(text)) => (ToolOutcome::Ok, text),
         CallAction::Done(Err(text)) => (ToolOutcome::Refused, text),
         CallAction::State(arguments) => {
-            let (session, schema) = (context.session, context.settings.state_schema.as_deref());
+            let (session, schema) = (run.session, run.settings.state_schema.as_deref());
             let running = async move {
                 let (outcome, content) = match state::change(session, &arguments, schema).await {
                     Ok(()) => (ToolOutcome::Ok, "The state was updated.".to_owned()),
@@ -141,7 +144,7 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
             return stream::once(running).boxed();
         }
         CallAction::Tool(action) => {
-            let (limit, session) = (context.settings.tool_timeout, context.session.clone());
+            let (limit, session) = (run.settings.tool_timeout, run.session.clone());
             let running = async move {
                 let cx = ToolContext::of_call(session, call, name, &action.arguments, action.replies).within(scope);
                 match call_tool(&action.tool, action.arguments, &cx, limit).await {
@@ -154,7 +157,7 @@ fn start_call<'r>(pending: PendingCall, context: &CallContext<'r>) -> BoxStream<
             };
             return stream::once(running).boxed();
         }
-        CallAction::Task(task) => return run_task(task, context, open),
+        CallAction::Task(task) => return run_task(task, run, open),
     };
     stream::iter([open.end(outcome, content.into(), Vec::new())]).boxed()
 }
@@ -203,14 +206,14 @@ fn without_model(mut forwarded_props: Option<Value>) -> Option<Value> {
     forwarded_props
 }
 
-fn run_task<'r>(task: SubagentTask, context: &CallContext<'r>, open: OpenCall) -> BoxStream<'r, CallOutcome> {
+fn run_task<'r>(task: SubagentTask, run: &RunScope<'r>, open: OpenCall) -> BoxStream<'r, CallOutcome> {
     let input = RunAgentInput {
-        state: Some(Value::clone(&context.session.state())),
-        context: context.input.context.clone(),
-        forwarded_props: without_model(context.input.forwarded_props.clone()),
-        ..RunAgentInput::new(context.input.thread_id.clone(), context.input.run_id.clone(), Vec::new())
+        state: Some(Value::clone(&run.session.state())),
+        context: run.input.context.clone(),
+        forwarded_props: without_model(run.input.forwarded_props.clone()),
+        ..RunAgentInput::new(run.input.thread_id.clone(), run.input.run_id.clone(), Vec::new())
     };
-    let cx = context.cx.within(open.meter.scope.clone());
+    let cx = run.cx.within(open.meter.scope.clone());
     let mut open = Some(open);
     let outcomes = task.run(input, cx).filter_map(move |item| {
         ready(match item {

@@ -10,8 +10,7 @@ use serde_json::Value;
 
 use super::{
     approval::PriorApprovals,
-    calls::CallContext,
-    catalog::ToolCatalog,
+    calls::RunScope,
     plan::{PendingCall, TurnPlan},
     review::NextStep,
 };
@@ -91,21 +90,14 @@ impl EarlierTurns {
     }
 
     /// Returns the plan for the first turn: the calls that people decided about, and what is open of the last answer.
-    pub(super) async fn plan(
-        &self,
-        prior: PriorApprovals,
-        messages: &[Message],
-        catalog: &ToolCatalog,
-        CallContext { settings, cx, .. }: &CallContext<'_>,
-    ) -> TurnPlan {
-        let mut plan = TurnPlan::of_decisions(prior.decided, catalog).await;
-        plan.resume_tasks(prior.tasks, messages, catalog, cx);
+    pub(super) async fn plan(&self, prior: PriorApprovals, messages: &[Message], run: &RunScope<'_>) -> TurnPlan {
+        let mut plan = TurnPlan::of_decisions(prior.decided, run.catalog).await;
+        plan.resume_tasks(prior.tasks, messages, run);
         if self.steps > 0 {
-            let calls = history::open_calls(messages);
-            plan.add_earlier_turn(&calls, &self.servers, catalog, settings.max_calls_per_turn).await;
+            plan.add_earlier_turn(&history::open_calls(messages), &self.servers, run).await;
         }
         plan.go_on(&self.kept);
-        plan.stop_started(&self.started, settings.unknown_outcome);
+        plan.stop_started(&self.started, run.settings.unknown_outcome);
         plan
     }
 }
@@ -117,14 +109,8 @@ pub(super) fn used_ids(messages: &[Message], cx: &RunContext) -> HashSet<ToolCal
 }
 
 /// Marks a complete answer, the last of `messages`. One that has to be corrected, or that fails the run, is asked for again.
-pub(super) fn answer(
-    cx: &RunContext,
-    step: u32,
-    next: &NextStep,
-    has_calls: bool,
-    messages: &[Message],
-    catalog: &ToolCatalog,
-) {
+pub(super) fn answer(run: &RunScope<'_>, step: u32, next: &NextStep, has_calls: bool, messages: &[Message]) {
+    let RunScope { cx, catalog, .. } = run;
     let usage = || cx.usage();
     let answer = || {
         let calls = history::open_calls(messages).into_iter().map(|(call, _)| call);

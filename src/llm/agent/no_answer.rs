@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     answer::CompleteAnswer,
-    catalog::ToolCatalog,
+    calls::RunScope,
     plan::TurnPlan,
     review::{NextStep, Review},
 };
@@ -57,10 +57,9 @@ impl NoAnswer {
         answer: &CompleteAnswer,
         messages: &[Message],
         was_repeated: bool,
-        catalog: &ToolCatalog,
-        has_schema: bool,
+        run: &RunScope<'_>,
     ) -> Review {
-        let plan = TurnPlan::without_calls(&answer.calls(), catalog, NOT_READ);
+        let plan = TurnPlan::without_calls(&answer.calls(), run.catalog, NOT_READ);
         tracing::warn!(kind = ?self, was_repeated, "the model's answer is empty or unreadable");
         if !was_repeated {
             repaired(Partner::Model, Repair::AskedAgain);
@@ -74,7 +73,9 @@ impl NoAnswer {
             ),
             Self::Nothing if !was_repeated && !has_results => (None, NextStep::AskAgain(None)),
             _ if !was_repeated => (None, NextStep::AskAgain(Some(WRITE_THE_ANSWER))),
-            _ if !has_schema && history::last_results(messages).any(|result| !history::is_failed(result)) => {
+            _ if run.settings.response.is_none()
+                && history::last_results(messages).any(|result| !history::is_failed(result)) =>
+            {
                 (Some(notice()), NextStep::Finish(None))
             }
             _ => (None, fail(RunErrorCode::ModelEmpty, "the model's answer is empty: try again")),

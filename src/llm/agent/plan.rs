@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     approval::{self, CallDecision},
+    calls::RunScope,
     catalog::{ToolCatalog, ToolOwner},
     client_claims::made_by_runs,
     subagent::SubagentTask,
@@ -13,7 +14,6 @@ use super::{
     unknown_outcome::{self, UnknownOutcome},
 };
 use crate::{
-    agent::RunContext,
     base::repairs::{Partner, Repair, repaired},
     llm::{call_content::bounded, history},
     protocol::{Interrupt, JsonObject, Message, MessageId, ToolCall, ToolCallId},
@@ -86,20 +86,16 @@ pub(super) struct ToolAction {
 }
 
 impl TurnPlan {
-    /// Calls after the first `max_calls` fail.
-    pub(super) async fn of_turn(calls: &[(&ToolCall, &MessageId)], catalog: &ToolCatalog, max_calls: usize) -> Self {
+    /// Calls after the first `max_calls_per_turn` fail.
+    pub(super) async fn of_turn(calls: &[(&ToolCall, &MessageId)], run: &RunScope<'_>) -> Self {
         let mut plan = Self::default();
-        plan.add_turn(calls, catalog, max_calls).await;
+        plan.add_turn(calls, run).await;
         plan
     }
 
-    /// Calls after the first `max_calls` fail, and calls that the plan has already are left out.
-    pub(super) async fn add_turn(
-        &mut self,
-        calls: &[(&ToolCall, &MessageId)],
-        catalog: &ToolCatalog,
-        max_calls: usize,
-    ) {
+    /// Calls after the first `max_calls_per_turn` fail, and calls that the plan has already are left out.
+    async fn add_turn(&mut self, calls: &[(&ToolCall, &MessageId)], run: &RunScope<'_>) {
+        let (catalog, max_calls) = (run.catalog, run.settings.max_calls_per_turn);
         for (at, (call, parent)) in calls.iter().enumerate() {
             if self.calls.iter().any(|planned| planned.call == call.id) {
                 continue;
@@ -130,17 +126,16 @@ impl TurnPlan {
         &mut self,
         calls: &[(&ToolCall, &MessageId)],
         servers: &HashMap<ToolCallId, String>,
-        catalog: &ToolCatalog,
-        max_calls: usize,
+        run: &RunScope<'_>,
     ) {
         let is_same = |(call, _): &(&ToolCall, &MessageId)| {
-            servers.get(&call.id).map(String::as_str) == catalog.server(&call.function.name)
+            servers.get(&call.id).map(String::as_str) == run.catalog.server(&call.function.name)
         };
         let (same, others): (Vec<_>, Vec<_>) = calls.iter().copied().partition(is_same);
-        self.add_turn(&same, catalog, max_calls).await;
+        self.add_turn(&same, run).await;
         for (call, _) in others {
             if !self.calls.iter().any(|planned| planned.call == call.id) {
-                self.push(call, catalog, gone(call));
+                self.push(call, run.catalog, gone(call));
             }
         }
     }
@@ -199,8 +194,7 @@ impl TurnPlan {
         &mut self,
         tasks: Vec<(ToolCall, SuspendedTask)>,
         messages: &[Message],
-        catalog: &ToolCatalog,
-        cx: &RunContext,
+        RunScope { catalog, cx, .. }: &RunScope<'_>,
     ) {
         for (call, task) in tasks {
             let parent = history::calls_of(messages).find(|(of, _)| of.id == call.id).map(|(_, parent)| parent);

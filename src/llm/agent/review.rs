@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    answer::CompleteAnswer, catalog::ToolCatalog, plan::TurnPlan, response::ResponseFormat, settings::Settings,
-    truncation::Truncation,
+    answer::CompleteAnswer, calls::RunScope, plan::TurnPlan, response::ResponseFormat, truncation::Truncation,
 };
 use crate::{
     agent::AgentError,
@@ -33,23 +32,17 @@ pub(super) enum NextStep {
 
 impl Review {
     /// `may_correct` is `false` if the model cannot be asked for another answer.
-    pub(super) async fn of_answer(
-        answer: &CompleteAnswer,
-        step: u32,
-        settings: &Settings,
-        catalog: &ToolCatalog,
-        may_correct: bool,
-    ) -> Self {
+    pub(super) async fn of_answer(answer: &CompleteAnswer, step: u32, run: &RunScope<'_>, may_correct: bool) -> Self {
         let calls = answer.calls();
-        let plan = || TurnPlan::of_turn(&calls, catalog, settings.max_calls_per_turn);
-        match (Truncation::of_answer(answer, step), &settings.response) {
+        let plan = || TurnPlan::of_turn(&calls, run);
+        match (Truncation::of_answer(answer, step), &run.settings.response) {
             (Some(truncation), format) => {
                 let reason = truncation.reason;
                 tracing::warn!(reason, step, "the model's answer ended before the model was done");
                 if truncation.runs_calls {
                     return Self { event: truncation.event(), plan: plan().await, next: NextStep::AskModel };
                 }
-                let plan = TurnPlan::without_calls(&calls, catalog, &truncation.call_result());
+                let plan = TurnPlan::without_calls(&calls, run.catalog, &truncation.call_result());
                 // A part of a value is not usable.
                 if format.is_some() {
                     return Self { event: None, plan, next: NextStep::Fail(truncation.into_error()) };

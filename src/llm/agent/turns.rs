@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     answer::{AnswerBuilder, CompleteAnswer, EarlierAnswers},
     approval,
-    calls::{CallContext, CallOutcome, RunningCalls},
+    calls::{CallOutcome, RunScope, RunningCalls},
     catalog::{ToolCatalog, ToolOwner},
     client_claims::remove_claims,
     marks::{self, EarlierTurns},
@@ -62,17 +62,16 @@ pub(super) fn turns(
             return;
         }
         let session = ToolSession::new(cx.clone(), input.state_or_empty());
-        let call_context = CallContext { settings: &settings, input: &input, cx: &cx, session: &session };
+        let run = RunScope { settings: &settings, input: &input, cx: &cx, catalog: &catalog, session: &session };
         let mut earlier = earlier_answers(&settings, &messages, &cx);
-        let plan = earlier_turns.plan(prior, &messages, &catalog, &call_context).await;
-        let mut turns = RunTurns::new(&settings, &input, &cx, &catalog, instructions, messages, plan);
-        turns.steps = earlier_turns.steps;
+        let plan = earlier_turns.plan(prior, &messages, &run).await;
+        let mut turns = RunTurns::new(&run, instructions, messages, plan, earlier_turns.steps);
         let mut predictor = StatePredictor::new(&settings.predictions, &session);
         let mut events = Vec::new();
         loop {
             let calls = std::mem::take(&mut turns.plan.calls);
             marks::start(&cx, &calls).await;
-            let mut calls = RunningCalls::start(calls, &call_context);
+            let mut calls = RunningCalls::start(calls, &run);
             while let Some(outcome) = calls.next().await {
                 let is_result = matches!(outcome, CallOutcome::Result(..));
                 for event in turns.take_outcome(outcome, &mut predictor) {
@@ -112,7 +111,7 @@ pub(super) fn turns(
             if let Some(event) = turns.review(answer.finish()?).await {
                 yield event;
             }
-            marks::answer(&cx, turns.steps, &turns.next, turns.has_calls(), &turns.messages, &catalog);
+            marks::answer(&run, turns.steps, &turns.next, turns.has_calls(), &turns.messages);
         }
     }
 }
@@ -136,10 +135,7 @@ fn earlier_answers(settings: &Settings, messages: &[Message], cx: &RunContext) -
 
 /// The state between the turns of a run.
 struct RunTurns<'r> {
-    settings: &'r Settings,
-    input: &'r RunAgentInput,
-    cx: &'r RunContext,
-    catalog: &'r ToolCatalog,
+    run: &'r RunScope<'r>,
     tool_choice: ToolChoice,
     instructions: Vec<String>,
     /// What the application says about the situation.
@@ -162,19 +158,15 @@ struct RunTurns<'r> {
 
 impl<'r> RunTurns<'r> {
     fn new(
-        settings: &'r Settings,
-        input: &'r RunAgentInput,
-        cx: &'r RunContext,
-        catalog: &'r ToolCatalog,
+        run: &'r RunScope<'r>,
         instructions: Vec<String>,
         messages: Vec<Message>,
         plan: TurnPlan,
+        steps: u32,
     ) -> Self {
+        let RunScope { settings, input, cx, catalog, .. } = *run;
         Self {
-            settings,
-            input,
-            cx,
-            catalog,
+            run,
             tool_choice: catalog.forced_by_application(input).unwrap_or_else(|| settings.tool_choice.clone()),
             instructions,
             context: describe_context(input, cx),
@@ -183,7 +175,7 @@ impl<'r> RunTurns<'r> {
             plan,
             next: NextStep::AskModel,
             step: None,
-            steps: 0,
+            steps,
             has_corrected: false,
             was_repeated: false,
             note: None,
@@ -216,11 +208,11 @@ impl<'r> RunTurns<'r> {
     fn after_calls(&mut self) -> Result<ControlFlow<Option<Event>>, AgentError> {
         let plan = std::mem::take(&mut self.plan);
         if !plan.interrupts.is_empty() {
-            return Ok(ControlFlow::Break(Some(emit::interrupt(self.cx, plan.interrupts))));
+            return Ok(ControlFlow::Break(Some(emit::interrupt(self.run.cx, plan.interrupts))));
         }
         // The application answers its calls of the turn in its next request.
         let resumes_calls = std::mem::take(&mut self.resumes_calls);
-        if plan.awaits_application || resumes_calls && has_open_calls_of_application(&self.messages, self.catalog) {
+        if plan.awaits_application || resumes_calls && has_open_calls_of_application(&self.messages, self.run.catalog) {
             return Ok(ControlFlow::Break(None));
         }
         match std::mem::replace(&mut self.next, NextStep::AskModel) {
@@ -234,7 +226,7 @@ impl<'r> RunTurns<'r> {
                 self.steps -= 1;
             }
             NextStep::Finish(result) => {
-                return Ok(ControlFlow::Break(result.map(|result| emit::finish(self.cx, result))));
+                return Ok(ControlFlow::Break(result.map(|result| emit::finish(self.run.cx, result))));
             }
             NextStep::Fail(error) => return Err(error),
         }
@@ -242,7 +234,7 @@ impl<'r> RunTurns<'r> {
     }
 
     fn begin_step(&mut self) -> Result<Event, AgentError> {
-        if self.steps == self.settings.max_steps {
+        if self.steps == self.run.settings.max_steps {
             let message = format!("the agent reached its limit of {} steps before it was done", self.steps);
             return Err(AgentError::new(RunErrorCode::MaxSteps, message));
         }
@@ -251,7 +243,8 @@ impl<'r> RunTurns<'r> {
     }
 
     fn request(&self, model: Option<String>, state: &Value) -> ModelRequest {
-        let state = self.settings.shares_state().then(|| state::describe(state));
+        let RunScope { settings, input, catalog, .. } = self.run;
+        let state = settings.shares_state().then(|| state::describe(state));
         let may_force_call = self.steps == 1 && follows_user(&self.messages);
         let mut turns = history::turns(&self.messages);
         turns.extend(self.note.map(|note| Turn::User(vec![ContentPart::text(note)])));
@@ -260,18 +253,18 @@ impl<'r> RunTurns<'r> {
             system: self.instructions.clone(),
             current: self.context.iter().cloned().chain(state).collect(),
             turns,
-            tools: self.catalog.specs.clone(),
-            tool_choice: self.catalog.choice(&self.tool_choice, may_force_call),
-            response_schema: self.settings.response.as_ref().map(|format| format.schema.clone()),
-            thinking: self.input.deep_thinking(),
+            tools: catalog.specs.clone(),
+            tool_choice: catalog.choice(&self.tool_choice, may_force_call),
+            response_schema: settings.response.as_ref().map(|format| format.schema.clone()),
+            thinking: input.deep_thinking(),
             ..ModelRequest::default()
         }
     }
 
     /// Shortens a request that is too long, by a summary. Returns the event that stores the summary.
     async fn summarise(&mut self, request: &mut ModelRequest) -> Option<Event> {
-        let window = self.settings.context.as_ref().filter(|_| self.may_summarise)?;
-        window.summarise(request, &mut self.messages, self.cx).await.unwrap_or_else(|error| {
+        let window = self.run.settings.context.as_ref().filter(|_| self.may_summarise)?;
+        window.summarise(request, &mut self.messages, self.run.cx).await.unwrap_or_else(|error| {
             tracing::warn!(?error, "the conversation could not be summarised; this run does not try again");
             self.may_summarise = false;
             None
@@ -280,20 +273,18 @@ impl<'r> RunTurns<'r> {
 
     /// Decides about the next turn. Returns an event about the answer.
     async fn review(&mut self, answer: CompleteAnswer) -> Option<Event> {
-        if let Some(no_answer) = NoAnswer::of(&answer) {
-            let has_schema = self.settings.response.is_some();
-            let review = no_answer.review(&answer, &self.messages, self.was_repeated, self.catalog, has_schema);
-            // Thoughts without an answer do not return to the model.
-            if !answer.calls().is_empty() || !answer.text().trim().is_empty() {
-                self.messages.extend(answer.messages);
-            }
-            (self.plan, self.next) = (review.plan, review.next);
-            return review.event;
+        let no_answer = NoAnswer::of(&answer);
+        let review = if let Some(no_answer) = no_answer {
+            no_answer.review(&answer, &self.messages, self.was_repeated, self.run)
+        } else {
+            (self.was_repeated, self.note) = (false, None);
+            let may_correct = !self.has_corrected && self.steps < self.run.settings.max_steps;
+            Review::of_answer(&answer, self.steps, self.run, may_correct).await
+        };
+        // Thoughts without an answer do not return to the model.
+        if no_answer.is_none() || !answer.calls().is_empty() || !answer.text().trim().is_empty() {
+            self.messages.extend(answer.messages);
         }
-        (self.was_repeated, self.note) = (false, None);
-        let may_correct = !self.has_corrected && self.steps < self.settings.max_steps;
-        let review = Review::of_answer(&answer, self.steps, self.settings, self.catalog, may_correct).await;
-        self.messages.extend(answer.messages);
         (self.plan, self.next) = (review.plan, review.next);
         review.event
     }
