@@ -26,7 +26,6 @@ mod suspended;
 mod system_prompt;
 mod task_ids;
 mod tool_meter;
-mod truncation;
 mod turns;
 mod unknown_outcome;
 

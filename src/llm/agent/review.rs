@@ -1,15 +1,25 @@
 //! Decides the next step after an answer of the model: its calls run, it ends the run, or the model has to correct it.
+//!
+//! Of an answer that ended before the model was done, the client is told. Its calls run if they are complete.
 
 use serde_json::{Value, json};
 
-use super::{
-    answer::CompleteAnswer, calls::RunScope, plan::TurnPlan, response::ResponseFormat, truncation::Truncation,
-};
+use super::{answer::CompleteAnswer, calls::RunScope, plan::TurnPlan, response::ResponseFormat};
 use crate::{
     agent::AgentError,
     base::RunErrorCode,
-    protocol::{Event, Message, MessageId, event::Custom, own_names::RESPONSE_REJECTED},
+    llm::model::StopReason,
+    protocol::{
+        Event, Message, MessageId, ToolCall,
+        event::Custom,
+        own_names::{RESPONSE_REJECTED, TRUNCATED},
+    },
+    tools::CallArguments,
 };
+
+/// The member of the run's result, if its last answer ended before the model was done.
+const TRUNCATED_MEMBER: &str = "truncated";
+const CUT_OFF: &str = "the answer was cut off at its limit of tokens. Make fewer or shorter calls";
 
 /// The consequences of an answer.
 pub(super) struct Review {
@@ -33,29 +43,60 @@ pub(super) enum NextStep {
 impl Review {
     /// `may_correct` is `false` if the model cannot be asked for another answer.
     pub(super) async fn of_answer(answer: &CompleteAnswer, step: u32, run: &RunScope<'_>, may_correct: bool) -> Self {
-        let calls = answer.calls();
-        let plan = || TurnPlan::of_turn(&calls, run);
-        match (Truncation::of_answer(answer, step), &run.settings.response) {
-            (Some(truncation), format) => {
-                let reason = truncation.reason;
-                tracing::warn!(reason, step, "the model's answer ended before the model was done");
-                if truncation.runs_calls {
-                    return Self { event: truncation.event(), plan: plan().await, next: NextStep::AskModel };
-                }
-                let plan = TurnPlan::without_calls(&calls, run.catalog, &truncation.call_result());
-                // A part of a value is not usable.
-                if format.is_some() {
-                    return Self { event: None, plan, next: NextStep::Fail(truncation.into_error()) };
-                }
-                let event = truncation.event();
-                let next =
-                    truncation.into_result().map_or_else(NextStep::Fail, |result| NextStep::Finish(Some(result)));
-                Self { event, plan, next }
-            }
-            (None, _) if !calls.is_empty() => Self { event: None, plan: plan().await, next: NextStep::AskModel },
-            (None, Some(format)) => Self::of_response(answer, format, may_correct).await,
-            (None, None) => Self { event: None, plan: TurnPlan::default(), next: NextStep::Finish(None) },
+        if let Some(review) = Self::of_truncated(answer, step, run).await {
+            return review;
         }
+        let calls = answer.calls();
+        match &run.settings.response {
+            _ if !calls.is_empty() => {
+                Self { event: None, plan: TurnPlan::of_turn(&calls, run).await, next: NextStep::AskModel }
+            }
+            Some(format) => Self::of_response(answer, format, may_correct).await,
+            None => Self { event: None, plan: TurnPlan::default(), next: NextStep::Finish(None) },
+        }
+    }
+
+    /// Returns `None` if the model was done.
+    async fn of_truncated(answer: &CompleteAnswer, step: u32, run: &RunScope<'_>) -> Option<Self> {
+        let (reason, reached_limit, why_no_calls, code, message) = match answer.stop {
+            StopReason::Done | StopReason::Calls | StopReason::MalformedCall => return None,
+            StopReason::Length => {
+                let message = "the model's answer reached its limit of tokens (max_tokens) before it was usable";
+                ("length", true, CUT_OFF, RunErrorCode::ModelTruncated, message)
+            }
+            StopReason::ContextFull => {
+                let message = "the conversation fills the model's context window: shorten it, or begin a new one";
+                ("context_full", true, CUT_OFF, RunErrorCode::ContextTooLong, message)
+            }
+            StopReason::Filtered => {
+                let message = "a content filter of the model's provider stopped the answer";
+                ("filtered", false, "a content filter stopped the answer", RunErrorCode::ModelFiltered, message)
+            }
+            StopReason::Refused => {
+                let message = "the model refused to answer";
+                ("refused", false, "the answer was refused", RunErrorCode::ModelRefused, message)
+            }
+        };
+        tracing::warn!(reason, step, "the model's answer ended before the model was done");
+        let last = answer.messages.iter().rfind(|message| matches!(message, Message::Assistant(_)));
+        let truncation = json!({ "reason": reason, "messageId": last.map(Message::id), "step": step });
+        let event = Some(Custom::new(TRUNCATED, truncation.clone()).into());
+        let calls = answer.calls();
+        let mut numbered = calls.iter().zip(1..);
+        if reached_limit
+            && !calls.is_empty()
+            && numbered.all(|((call, _), number)| is_complete(call, number == calls.len()))
+        {
+            return Some(Self { event, plan: TurnPlan::of_turn(&calls, run).await, next: NextStep::AskModel });
+        }
+        let result = format!("Error: the call was not run, because {why_no_calls}.");
+        let plan = TurnPlan::without_calls(&calls, run.catalog, &result);
+        // A part of a value is not usable.
+        Some(if run.settings.response.is_some() || answer.text().trim().is_empty() {
+            Self { event: None, plan, next: NextStep::Fail(AgentError::new(code, message)) }
+        } else {
+            Self { event, plan, next: NextStep::Finish(Some(json!({ TRUNCATED_MEMBER: truncation }))) }
+        })
     }
 
     async fn of_response(answer: &CompleteAnswer, format: &ResponseFormat, may_correct: bool) -> Self {
@@ -75,6 +116,18 @@ impl Review {
         };
         Self { event, plan: TurnPlan::default(), next }
     }
+}
+
+/// Returns the reason in the result of a run whose answer was truncated.
+pub(super) fn reason_of_result(result: &Value) -> Option<&str> {
+    result.get(TRUNCATED_MEMBER)?.get("reason")?.as_str()
+}
+
+/// No part of a JSON object is an object itself. Empty arguments say nothing about the last call: a provider's stream
+/// can end before it sends any, and Anthropic's `tool_use` blocks begin with `{}`
+/// (<https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>).
+fn is_complete(call: &ToolCall, is_last: bool) -> bool {
+    CallArguments::read(&call.function.arguments).is_ok_and(|arguments| !arguments.object.is_empty() || !is_last)
 }
 
 #[cfg(test)]

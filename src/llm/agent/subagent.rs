@@ -9,9 +9,9 @@ use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::{
+    review::reason_of_result,
     suspended::{SuspendedTask, raised},
     task_ids::TaskIds,
-    truncation::reason_of_result,
 };
 use crate::{
     agent::{Agent, AgentError, RunContext},

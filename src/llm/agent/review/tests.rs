@@ -1,9 +1,12 @@
 use serde_json::json;
 
-use super::super::tests::{Scripted, ask, call, calls, done, increment, play, result, results, says, text};
+use super::{
+    super::tests::{Scripted, ask, call, calls, done, increment, play, result, results, says, text},
+    is_complete,
+};
 use crate::{
     llm::{LlmAgent, ModelEvent, StopReason, Turn},
-    protocol::{ContentPart, JsonObject},
+    protocol::{ContentPart, JsonObject, ToolCall},
     tools::Approval,
 };
 
@@ -14,6 +17,22 @@ fn stopped(reason: StopReason, blocks: impl IntoIterator<Item = Vec<ModelEvent>>
     let mut events = blocks.into_iter().collect::<Vec<_>>().concat();
     events.push(ModelEvent::Stop(reason));
     events
+}
+
+#[test]
+fn a_call_is_complete_if_its_arguments_cannot_go_on() {
+    for (arguments, is_last, expected) in [
+        (r#"{"a":1}"#, true, true),
+        (r#"{"a":"#, true, false),
+        (r#"{"a":"#, false, false),
+        ("{}", true, false),
+        ("", true, false),
+        ("{}", false, true),
+        (" ", false, true),
+        ("1", true, false),
+    ] {
+        assert_eq!(is_complete(&ToolCall::new("c", "f", arguments), is_last), expected, "{arguments:?} {is_last}");
+    }
 }
 
 const TRUNCATED: &str = "CUSTOM \"agui-server.truncated\"";
