@@ -1,7 +1,7 @@
 //! The calls of a turn while they run: several at a time, each within its time limit, each with one outcome.
 
 use std::{
-    future::{poll_fn, ready},
+    future::poll_fn,
     pin::pin,
     task::{Context, Poll},
     time::Duration,
@@ -20,7 +20,7 @@ use super::{
     plan::{CallAction, PendingCall},
     settings::Settings,
     state,
-    subagent::{SubagentTask, TaskItem},
+    subagent::SubagentTask,
     tool_meter::ToolMeter,
 };
 use crate::{
@@ -96,15 +96,21 @@ impl<'r> RunningCalls<'r> {
 }
 
 /// A call without an outcome.
-struct OpenCall {
+pub(super) struct OpenCall {
     meter: ToolMeter,
     /// The arguments that a person put in the place of the model's.
     edited: Option<JsonObject>,
 }
 
 impl OpenCall {
+    /// The call waits for the replies to its questions.
+    pub(super) fn ask(mut self, questions: Vec<Interrupt>) -> CallOutcome {
+        self.meter.end(ToolOutcome::Question);
+        CallOutcome::Questions(questions)
+    }
+
     /// `after`: the events that follow the result.
-    fn end(mut self, outcome: ToolOutcome, content: MessageContent, after: Vec<Event>) -> CallOutcome {
+    pub(super) fn end(mut self, outcome: ToolOutcome, content: MessageContent, after: Vec<Event>) -> CallOutcome {
         self.meter.end_with(outcome, &content);
         let mut entries = Vec::new();
         if outcome != ToolOutcome::Ok {
@@ -124,7 +130,7 @@ impl OpenCall {
 
 fn start_call<'r>(pending: PendingCall, run: &RunScope<'r>) -> BoxStream<'r, CallOutcome> {
     let PendingCall { call, name, tool, edited, action, .. } = pending;
-    let mut open = OpenCall { meter: ToolMeter::start(run.cx, &call, tool, &name), edited };
+    let open = OpenCall { meter: ToolMeter::start(run.cx, &call, tool, &name), edited };
     let scope = open.meter.scope.clone();
     if scope.records_content() {
         scope.span().record("gen_ai.tool.call.arguments", action.arguments());
@@ -149,10 +155,7 @@ fn start_call<'r>(pending: PendingCall, run: &RunScope<'r>) -> BoxStream<'r, Cal
                 let cx = ToolContext::of_call(session, call, name, &action.arguments, action.replies).within(scope);
                 match call_tool(&action.tool, action.arguments, &cx, limit).await {
                     Ok((outcome, content)) => open.end(outcome, content, cx.take_after_result()),
-                    Err(questions) => {
-                        open.meter.end(ToolOutcome::Question);
-                        CallOutcome::Questions(questions)
-                    }
+                    Err(questions) => open.ask(questions),
                 }
             };
             return stream::once(running).boxed();
@@ -214,18 +217,5 @@ fn run_task<'r>(task: SubagentTask, run: &RunScope<'r>, open: OpenCall) -> BoxSt
         ..RunAgentInput::new(run.input.thread_id.clone(), run.input.run_id.clone(), Vec::new())
     };
     let cx = run.cx.within(open.meter.scope.clone());
-    let mut open = Some(open);
-    let outcomes = task.run(input, cx).filter_map(move |item| {
-        ready(match item {
-            TaskItem::Event(event) => Some(CallOutcome::Event(event)),
-            TaskItem::Questions(questions) => {
-                open.take().into_iter().for_each(|mut open| open.meter.end(ToolOutcome::Question));
-                Some(CallOutcome::Questions(questions))
-            }
-            TaskItem::Result { content, failed } => {
-                open.take().map(|open| open.end(ToolOutcome::of_result(failed), content, Vec::new()))
-            }
-        })
-    });
-    outcomes.boxed()
+    task.run(input, cx, open).boxed()
 }

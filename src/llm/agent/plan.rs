@@ -201,7 +201,7 @@ impl TurnPlan {
             let action = match (catalog.owner(&call.function.name), parent) {
                 (Some(ToolOwner::Subagent(subagent)), Some(parent)) => {
                     let earlier = task.messages(made_by_runs(messages, cx));
-                    let resumed = SubagentTask::resume(subagent, &call, parent, (task, earlier));
+                    let resumed = SubagentTask::of_call(subagent, &call, parent, Some((task, earlier)));
                     resumed.map_or_else(CallAction::failed, CallAction::Task)
                 }
                 _ => gone(&call),
@@ -226,8 +226,9 @@ impl TurnPlan {
                 return;
             }
             Some(ToolOwner::State) => CallAction::State(arguments.clone()),
-            Some(ToolOwner::Subagent(subagent)) => SubagentTask::parse(subagent, arguments, &call.id, parent)
-                .map_or_else(CallAction::failed, CallAction::Task),
+            Some(ToolOwner::Subagent(subagent)) => {
+                SubagentTask::of_call(subagent, call, parent, None).map_or_else(CallAction::failed, CallAction::Task)
+            }
             Some(ToolOwner::Server(tool)) => match new_action(tool, call).await {
                 Err(problem) => CallAction::failed(problem),
                 Ok(action) if tool.tool.approval(&action.arguments) == Approval::NotNeeded => CallAction::Tool(action),

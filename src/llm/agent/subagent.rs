@@ -9,6 +9,7 @@ use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::{
+    calls::{CallOutcome, OpenCall},
     review::reason_of_result,
     suspended::{SuspendedTask, raised},
     task_ids::TaskIds,
@@ -16,9 +17,12 @@ use super::{
 use crate::{
     agent::{Agent, AgentError, RunContext},
     base::RunErrorCode,
-    observe::telemetry::{AgentEnd, begin_agent, end_agent},
+    observe::{
+        metrics::ToolOutcome,
+        telemetry::{AgentEnd, begin_agent, end_agent},
+    },
     protocol::{
-        Event, Interrupt, Message, MessageContent, MessageId, RunAgentInput, SubagentRunId, ToolCall, ToolCallId,
+        Event, Interrupt, Message, MessageId, RunAgentInput, SubagentRunId, ToolCall, ToolCallId,
         event::{RunOutcome, SubagentError, SubagentFinished, SubagentOutcome, SubagentStarted},
     },
     tools::{CallArguments, ToolSpec},
@@ -39,12 +43,6 @@ pub(super) struct SubagentTask {
     suspended: Option<(SuspendedTask, Vec<Message>)>,
 }
 
-pub(super) enum TaskItem {
-    Event(Event),
-    Questions(Vec<Interrupt>),
-    Result { content: MessageContent, failed: bool },
-}
-
 pub(super) fn spec(subagent: &Subagent) -> ToolSpec {
     let parameters = json!({
         "type": "object",
@@ -57,42 +55,32 @@ pub(super) fn spec(subagent: &Subagent) -> ToolSpec {
 }
 
 impl SubagentTask {
-    pub(super) fn parse(
-        subagent: &Arc<Subagent>,
-        arguments: &str,
-        call: &ToolCallId,
-        parent: &MessageId,
-    ) -> Result<Self, String> {
-        let arguments = CallArguments::read(arguments).map_err(|problem| format!("Error: {problem}"))?;
-        match arguments.object.get("task") {
-            Some(Value::String(text)) => Ok(Self {
-                subagent: subagent.clone(),
-                text: text.clone(),
-                call: call.clone(),
-                parent: parent.clone(),
-                suspended: None,
-            }),
-            _ => Err("Error: `task` has to be a string".to_owned()),
-        }
-    }
-
-    /// A task goes on with the replies to its questions.
-    pub(super) fn resume(
+    /// A task with `suspended` goes on with the replies to its questions.
+    pub(super) fn of_call(
         subagent: &Arc<Subagent>,
         call: &ToolCall,
         parent: &MessageId,
-        suspended: (SuspendedTask, Vec<Message>),
+        suspended: Option<(SuspendedTask, Vec<Message>)>,
     ) -> Result<Self, String> {
-        let task = Self::parse(subagent, &call.function.arguments, &call.id, parent)?;
-        Ok(Self { suspended: Some(suspended), ..task })
+        let arguments = CallArguments::read(&call.function.arguments).map_err(|problem| format!("Error: {problem}"))?;
+        let Some(Value::String(text)) = arguments.object.get("task") else {
+            return Err("Error: `task` has to be a string".to_owned());
+        };
+        let (subagent, call, parent) = (subagent.clone(), call.id.clone(), parent.clone());
+        Ok(Self { subagent, text: text.clone(), call, parent, suspended })
     }
 
     pub(super) fn is_repeatable(&self) -> bool {
         self.subagent.agent.is_repeatable()
     }
 
-    /// `input` has no messages. `cx` is that of the call.
-    pub(super) fn run(self, input: RunAgentInput, cx: RunContext) -> impl Stream<Item = TaskItem> + Send {
+    /// Ends with the outcome of the call. `input` has no messages. `cx` is that of the call.
+    pub(super) fn run(
+        self,
+        input: RunAgentInput,
+        cx: RunContext,
+        open: OpenCall,
+    ) -> impl Stream<Item = CallOutcome> + Send {
         let scope = begin_agent(cx.trace(), &self.subagent.name, cx.thread_id().as_str(), cx.run_id().as_str());
         let cx = cx.within(scope.clone()).for_task();
         let (suspended, earlier) = self.suspended.unzip();
@@ -108,7 +96,7 @@ impl SubagentTask {
         let resume = suspended.map(|task| task.replies).unwrap_or_default();
         let input = RunAgentInput { messages: messages.into(), resume, ..input };
         stream! {
-            yield TaskItem::Event(started.into());
+            yield CallOutcome::Event(started.into());
             let mut events = self.subagent.agent.run(input, cx);
             let mut last_message = String::new();
             let mut end = Ok(None);
@@ -122,8 +110,8 @@ impl SubagentTask {
                                 let raised = |interrupt| raised(interrupt, &id, &self.call, &ids);
                                 let questions: Vec<_> = interrupts.into_iter().map(raised).collect();
                                 end_agent(&scope, &AgentEnd { outcome: "interrupted", code: None, input_tokens: None, output_tokens: None });
-                                yield TaskItem::Event(suspension(id, &questions));
-                                yield TaskItem::Questions(questions);
+                                yield CallOutcome::Event(suspension(id, &questions));
+                                yield open.ask(questions);
                                 return;
                             }
                             Some(RunOutcome::Cancelled) => Err(AgentError::new("subagent_cancelled", "it was cancelled")),
@@ -139,7 +127,7 @@ impl SubagentTask {
                     Ok(Event::RunStarted(_) | Event::MessagesSnapshot(_)) => {}
                     Ok(event) => {
                         read_last_message(&mut last_message, &event);
-                        yield TaskItem::Event(attributed(event, &id, &mut ids));
+                        yield CallOutcome::Event(attributed(event, &id, &mut ids));
                     }
                     Err(error) => {
                         tracing::warn!(subagent = self.subagent.name, ?error, "a subagent failed");
@@ -154,19 +142,19 @@ impl SubagentTask {
                 Err(error) => ("failed", Some(error.code())),
             };
             end_agent(&scope, &AgentEnd { outcome, code, input_tokens: None, output_tokens: None });
-            let end = match end {
+            let outcome = ToolOutcome::of_result(end.is_err());
+            let (event, text) = match end {
                 Ok(result) => success(id, result, last_message),
                 Err(error) => failure(id, &error),
             };
-            for item in end {
-                yield item;
-            }
+            yield CallOutcome::Event(event);
+            yield open.end(outcome, text.into(), Vec::new());
         }
     }
 }
 
 /// Returns the last event of a subagent that has finished, and the result of the call.
-fn success(id: SubagentRunId, result: Option<Value>, last_message: String) -> [TaskItem; 2] {
+fn success(id: SubagentRunId, result: Option<Value>, last_message: String) -> (Event, String) {
     let text = match &result {
         Some(Value::String(text)) => text.clone(),
         Some(value) => match reason_of_result(value) {
@@ -177,7 +165,7 @@ fn success(id: SubagentRunId, result: Option<Value>, last_message: String) -> [T
     };
     let mut finished = SubagentFinished::new(id);
     finished.result = Some(result.unwrap_or_else(|| text.clone().into()));
-    [TaskItem::Event(finished.into()), TaskItem::Result { content: text.into(), failed: false }]
+    (finished.into(), text)
 }
 
 /// Returns the last event of a subagent that waits for a person.
@@ -189,11 +177,10 @@ fn suspension(id: SubagentRunId, questions: &[Interrupt]) -> Event {
 }
 
 /// Returns the last event of a subagent that has failed, and the result of the call.
-fn failure(id: SubagentRunId, error: &AgentError) -> [TaskItem; 2] {
+fn failure(id: SubagentRunId, error: &AgentError) -> (Event, String) {
     let mut event = SubagentError::new(id, error.message().to_owned());
     event.code = Some(error.code().to_owned());
-    let content = format!("Error: {}", error.message()).into();
-    [TaskItem::Event(event.into()), TaskItem::Result { content, failed: true }]
+    (event.into(), format!("Error: {}", error.message()))
 }
 
 /// Events of a subagent of the subagent keep their own ids.
