@@ -229,14 +229,16 @@ impl TurnPlan {
             Some(ToolOwner::Subagent(subagent)) => {
                 SubagentTask::of_call(subagent, call, parent, None).map_or_else(CallAction::failed, CallAction::Task)
             }
-            Some(ToolOwner::Server(tool)) => match new_action(tool, call).await {
-                Err(problem) => CallAction::failed(problem),
-                Ok(action) if tool.tool.approval(&action.arguments) == Approval::NotNeeded => CallAction::Tool(action),
-                Ok(action) => {
-                    self.interrupts.push(approval::approval_interrupt(call, &action.arguments, &*tool.tool));
-                    return;
+            Some(ToolOwner::Server(tool)) => {
+                let replies = CallReplies::none(bound_call(call, tool.tool.server()), None);
+                match tool_action(tool, call, replies).await {
+                    Ok(action) if tool.tool.approval(&action.arguments) == Approval::Needed => {
+                        let interrupt = approval::approval_interrupt(call, &action.arguments, &*tool.tool);
+                        return self.interrupts.push(interrupt);
+                    }
+                    action => action.map_or_else(CallAction::failed, CallAction::Tool),
                 }
-            },
+            }
             None => CallAction::failed(format!("Error: there is no tool {:?}", short(&call.function.name))),
         };
         self.push(call, catalog, action);
@@ -244,46 +246,34 @@ impl TurnPlan {
 }
 
 async fn approved_action(call: &ToolCall, replies: CallReplies, catalog: &ToolCatalog) -> CallAction {
-    let Some(ToolOwner::Server(tool)) = catalog.owner(&call.function.name) else {
-        return gone(call);
-    };
-    if !replies.are_of(call, tool.tool.server()) {
-        return gone(call);
+    match catalog.owner(&call.function.name) {
+        Some(ToolOwner::Server(tool)) if replies.are_of(call, tool.tool.server()) => {
+            tool_action(tool, call, replies).await.map_or_else(CallAction::failed, CallAction::Tool)
+        }
+        _ => gone(call),
     }
-    let action = match replies.edited.clone() {
-        Some(edited) => edited_action(tool, edited, replies).await,
-        None => tool_action(tool, &call.function.arguments, replies).await,
-    };
-    action.map_or_else(CallAction::failed, CallAction::Tool)
 }
 
 fn gone(call: &ToolCall) -> CallAction {
     CallAction::failed(format!("Error: there is no tool {:?} any more", short(&call.function.name)))
 }
 
-async fn new_action(tool: &OfferedTool, call: &ToolCall) -> Result<Box<ToolAction>, String> {
-    let replies = CallReplies::none(bound_call(call, tool.tool.server()), None);
-    tool_action(tool, &call.function.arguments, replies).await
-}
-
-/// What a person wrote is not repaired.
-async fn edited_action(
-    tool: &OfferedTool,
-    edited: JsonObject,
-    replies: CallReplies,
-) -> Result<Box<ToolAction>, String> {
-    let problem = |problems| format!("Error: The arguments do not fit the tool's schema:{problems}");
-    tool.validator.check_value(&Value::Object(edited.clone())).await.map_err(problem)?;
-    Ok(Box::new(ToolAction { tool: tool.clone(), arguments: edited, replies }))
-}
-
-async fn tool_action(tool: &OfferedTool, arguments: &str, replies: CallReplies) -> Result<Box<ToolAction>, String> {
-    let read = tool.validator.read(arguments).await.map_err(|problem| format!("Error: {problem}"))?;
-    if !read.repairs.is_empty() {
-        tracing::warn!(tool = tool.tool.metric_name(), repairs = ?read.repairs, "repaired the arguments of a call");
-        repaired(Partner::Model, Repair::Arguments);
-    }
-    Ok(Box::new(ToolAction { tool: tool.clone(), arguments: read.object, replies }))
+/// What a person wrote in the place of the model's arguments is not repaired.
+async fn tool_action(tool: &OfferedTool, call: &ToolCall, replies: CallReplies) -> Result<Box<ToolAction>, String> {
+    let arguments = if let Some(edited) = replies.edited.clone() {
+        let problem = |problems| format!("Error: The arguments do not fit the tool's schema:{problems}");
+        tool.validator.check_value(&Value::Object(edited.clone())).await.map_err(problem)?;
+        edited
+    } else {
+        let read = tool.validator.read(&call.function.arguments).await;
+        let read = read.map_err(|problem| format!("Error: {problem}"))?;
+        if !read.repairs.is_empty() {
+            tracing::warn!(tool = tool.tool.metric_name(), repairs = ?read.repairs, "repaired the arguments of a call");
+            repaired(Partner::Model, Repair::Arguments);
+        }
+        read.object
+    };
+    Ok(Box::new(ToolAction { tool: tool.clone(), arguments, replies }))
 }
 
 fn short(name: &str) -> String {
