@@ -16,8 +16,8 @@ mod no_answer;
 mod partial_json;
 mod plan;
 mod prediction;
-mod response;
 mod review;
+mod schema;
 mod settings;
 mod state;
 mod subagent;
@@ -34,7 +34,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use serde_json::Value;
 
 pub use self::unknown_outcome::UnknownOutcome;
-use self::{calls::within_limit, response::ResponseFormat, settings::Settings, state::StateSchema, subagent::Subagent};
+use self::{calls::within_limit, schema::CheckedSchema, settings::Settings, subagent::Subagent};
 pub(crate) use self::{prediction::StatePrediction, system_prompt::SystemPrompt};
 use super::{
     context::{ContextOptions, FittedModel, MediaRetryModel},
@@ -164,8 +164,8 @@ impl LlmAgent {
     /// # Errors
     /// If the schema is invalid or too large.
     pub fn response_schema(self, schema: JsonObject) -> Result<Self, SetupError> {
-        let format = Arc::new(ResponseFormat::new(schema)?);
-        Ok(self.set(|settings| settings.response = Some(format)))
+        let schema = CheckedSchema::new("response_schema", schema)?;
+        Ok(self.set(|settings| settings.response = Some(schema)))
     }
 
     /// Lets the model change the state that it shares with the application, by the tool `update_state`.
@@ -178,7 +178,7 @@ impl LlmAgent {
     /// # Errors
     /// If the schema is invalid or too large.
     pub(crate) fn state_schema(self, schema: JsonObject) -> Result<Self, SetupError> {
-        let schema = Arc::new(StateSchema::new(schema)?);
+        let schema = CheckedSchema::new("state_schema", schema)?;
         Ok(self.set(|settings| settings.state_schema = Some(schema)))
     }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{answer::CompleteAnswer, calls::RunScope, plan::TurnPlan, response::ResponseFormat};
+use super::{answer::CompleteAnswer, calls::RunScope, plan::TurnPlan, schema::CheckedSchema};
 use crate::{
     agent::AgentError,
     base::RunErrorCode,
@@ -99,7 +99,7 @@ impl Review {
         })
     }
 
-    async fn of_response(answer: &CompleteAnswer, format: &ResponseFormat, may_correct: bool) -> Self {
+    async fn of_response(answer: &CompleteAnswer, format: &CheckedSchema, may_correct: bool) -> Self {
         let (event, next) = match format.parse(&answer.text()).await {
             Ok(value) => (None, NextStep::Finish(Some(value))),
             Err(problem) if may_correct => {

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    prediction::StatePrediction, response::ResponseFormat, state::StateSchema, subagent::Subagent,
-    system_prompt::SystemPrompt, unknown_outcome::UnknownOutcome,
+    prediction::StatePrediction, schema::CheckedSchema, subagent::Subagent, system_prompt::SystemPrompt,
+    unknown_outcome::UnknownOutcome,
 };
 use crate::{
     agent::RunContext,
@@ -30,10 +30,10 @@ pub(super) struct Settings {
     pub(super) tool_choice: ToolChoice,
     pub(super) updates_state: bool,
     /// What the state has to fit after a change of the model.
-    pub(super) state_schema: Option<Arc<StateSchema>>,
+    pub(super) state_schema: Option<Arc<CheckedSchema>>,
     pub(super) predictions: Vec<StatePrediction>,
     pub(super) subagents: Vec<Arc<Subagent>>,
-    pub(super) response: Option<Arc<ResponseFormat>>,
+    pub(super) response: Option<Arc<CheckedSchema>>,
     pub(super) max_steps: u32,
     pub(super) max_calls_per_turn: usize,
     pub(super) parallel_tools: usize,

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
+use super::schema::CheckedSchema;
 use crate::{
-    llm::transport::SetupError,
     protocol::{
         Event, JsonObject, JsonPatch,
         event::{StateDelta, StateSnapshot},
         patch,
     },
-    tools::{CallArguments, ToolError, ToolSession, ToolSpec, Validator},
+    tools::{CallArguments, ToolError, ToolSession, ToolSpec},
 };
 
 pub(super) const UPDATE_STATE: &str = "update_state";
@@ -17,22 +17,8 @@ pub(super) const UPDATE_STATE: &str = "update_state";
 /// Bounds the work of a call.
 const MAX_OPERATIONS: usize = 1000;
 
-/// What the state has to fit after each change of the model.
-pub(super) struct StateSchema {
-    schema: Value,
-    validator: Validator,
-}
-
-impl StateSchema {
-    pub(super) fn new(schema: JsonObject) -> Result<Self, SetupError> {
-        let schema = Value::Object(schema);
-        let validator =
-            Validator::new(&schema).map_err(|problem| SetupError::Option { option: "state_schema", problem })?;
-        Ok(Self { schema, validator })
-    }
-}
-
-pub(super) fn spec(schema: Option<&StateSchema>) -> ToolSpec {
+/// The new state has to fit `schema`.
+pub(super) fn spec(schema: Option<&CheckedSchema>) -> ToolSpec {
     const DESCRIPTION: &str = "Changes the state that is shared with the application. Give either `patch`, a JSON Patch \
                                (RFC 6902) against the current state, or `state`, which replaces it as a whole.";
     let operation = json!({
@@ -46,7 +32,8 @@ pub(super) fn spec(schema: Option<&StateSchema>) -> ToolSpec {
         "required": ["op", "path"]
     });
     let patch = json!({ "type": "array", "items": operation });
-    let state = schema.map_or_else(|| json!({ "type": "object" }), |schema| schema.schema.clone());
+    let state =
+        schema.map_or_else(|| json!({ "type": "object" }), |schema| Value::Object(JsonObject::clone(&schema.schema)));
     let parameters = json!({ "type": "object", "properties": { "patch": patch, "state": state } });
     ToolSpec::new(UPDATE_STATE, DESCRIPTION, parameters)
 }
@@ -60,7 +47,7 @@ pub(super) fn describe(state: &Value) -> String {
 pub(super) async fn change(
     session: &ToolSession,
     arguments: &str,
-    schema: Option<&StateSchema>,
+    schema: Option<&CheckedSchema>,
 ) -> Result<(), ToolError> {
     loop {
         let before = session.state();

@@ -1,4 +1,4 @@
-//! The schema of an agent's final answers: they are parsed and checked.
+//! The schemas of an agent's settings: of its final answers, which are parsed and checked, and of the state.
 
 use std::sync::Arc;
 
@@ -10,16 +10,17 @@ use crate::{llm::transport::SetupError, protocol::JsonObject, tools::Validator};
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 const FENCE: &str = "```";
 
-pub(super) struct ResponseFormat {
+pub(super) struct CheckedSchema {
     pub(super) schema: Arc<JsonObject>,
-    validator: Validator,
+    pub(super) validator: Validator,
 }
 
-impl ResponseFormat {
-    pub(super) fn new(schema: JsonObject) -> Result<Self, SetupError> {
-        let validator = Validator::new(&Value::Object(schema.clone()))
-            .map_err(|problem| SetupError::Option { option: "response_schema", problem })?;
-        Ok(Self { schema: Arc::new(schema), validator })
+impl CheckedSchema {
+    /// `option` is the name of the setting.
+    pub(super) fn new(option: &'static str, schema: JsonObject) -> Result<Arc<Self>, SetupError> {
+        let validator = Validator::new(&Value::Object(schema.clone()));
+        let validator = validator.map_err(|problem| SetupError::Option { option, problem })?;
+        Ok(Arc::new(Self { schema: Arc::new(schema), validator }))
     }
 
     /// Returns the value of an answer, or a problem that the model can correct.
@@ -53,9 +54,9 @@ mod tests {
 
     use super::*;
 
-    fn format(schema: Value) -> Result<ResponseFormat, SetupError> {
+    fn format(schema: Value) -> Result<Arc<CheckedSchema>, SetupError> {
         let Value::Object(schema) = schema else { panic!("{schema}") };
-        ResponseFormat::new(schema)
+        CheckedSchema::new("response_schema", schema)
     }
 
     #[tokio::test]
