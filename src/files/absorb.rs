@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Files, RunFiles, Upload, UrlSigner, file_of_url, inline_data::decoded};
+use super::{Files, RunFiles, Upload, UrlSigner, inline_data::decoded, load::file_of};
 use crate::{
     base::text::essence,
     protocol::{
@@ -18,21 +18,17 @@ const MAX_INLINE_BYTES: usize = 1024;
 const MAX_INLINE_CHARS: usize = MAX_INLINE_BYTES.div_ceil(3) * 4;
 
 /// Why messages cannot be stored.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum AbsorbError {
     /// A part names a file that the owner does not have.
+    #[error("there is no such file")]
     UnknownFile {
         /// The position of the message, and of the part in its content.
         message: usize,
         part: usize,
     },
-    Store(StoreError),
-}
-
-impl From<StoreError> for AbsorbError {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Returns whether a part of a message is no text, or the message is a file as clients get it.
@@ -69,15 +65,10 @@ impl Files {
                     media.source = PartSource::of_stored_file(id, mime_type);
                     continue;
                 }
-                let named = media.source.stored_file();
-                let is_named = named.is_some();
-                let of_url = || match &media.source {
-                    PartSource::Url { value, .. } => file_of_url(value),
-                    _ => None,
-                };
-                if let Some(id) = named.or_else(of_url) {
-                    match self.type_of_file(owner, id, &mut known).await? {
-                        Some(media_type) => media.source = canonical(id, &media_type, &media.source),
+                let is_named = media.source.stored_file().is_some();
+                if let Some(id) = file_of(&media.source) {
+                    match self.known_file(owner, id, &mut known).await? {
+                        Some(file) => media.source = canonical(id, &file.media_type, media.source.mime_type()),
                         None if is_named => _ = unknown.get_or_insert((at, part_at)),
                         None => {}
                     }
@@ -105,21 +96,6 @@ impl Files {
         false
     }
 
-    /// `known` are the types of the files that were looked up before.
-    async fn type_of_file(
-        &self,
-        owner: &str,
-        id: &str,
-        known: &mut HashMap<String, Option<String>>,
-    ) -> Result<Option<String>, StoreError> {
-        if let Some(known) = known.get(id) {
-            return Ok(known.clone());
-        }
-        let media_type = self.file(Some(owner), id).await?.map(|file| file.media_type);
-        known.insert(id.to_owned(), media_type.clone());
-        Ok(media_type)
-    }
-
     /// Returns whether the data is a file now.
     async fn absorb_data(&self, owner: &str, media: &mut MediaPart) -> bool {
         let is_small = |text: &str| text.len() <= MAX_INLINE_CHARS;
@@ -133,8 +109,7 @@ impl Files {
         let upload = Upload { owner, bytes: bytes.into(), media_type: &media_type, name: media.file_name() };
         match self.put(upload).await {
             Ok(stored) => {
-                let declared = PartSource::Data { value: String::new(), mime_type: media_type };
-                media.source = canonical(&stored.file.id, &stored.file.media_type, &declared);
+                media.source = canonical(&stored.file.id, &stored.file.media_type, Some(&media_type));
                 true
             }
             Err(error) => {
@@ -146,13 +121,7 @@ impl Files {
 }
 
 /// Returns the source of a stored file. The declared type stays if it says the charset of a text.
-fn canonical(id: &str, media_type: &str, declared: &PartSource) -> PartSource {
-    let (PartSource::Data { mime_type, .. }
-    | PartSource::Url { mime_type: Some(mime_type), .. }
-    | PartSource::File { mime_type: Some(mime_type), .. }) = declared
-    else {
-        return PartSource::of_stored_file(id, media_type);
-    };
-    let says_more = mime_type.contains(';') && essence(mime_type) == media_type;
-    PartSource::of_stored_file(id, if says_more { mime_type } else { media_type })
+fn canonical(id: &str, media_type: &str, declared: Option<&str>) -> PartSource {
+    let says_more = |declared: &&str| declared.contains(';') && essence(declared) == media_type;
+    PartSource::of_stored_file(id, declared.filter(says_more).unwrap_or(media_type))
 }

@@ -23,15 +23,12 @@ const MAX_REMOTE_BYTES: u64 = 6 << 20;
 
 /// Returns whether messages name files of this server.
 pub(crate) fn names_files(messages: &[Message]) -> bool {
-    let names_file = |message: &Message| match message {
-        Message::Activity(_) => message.stored_files().next().is_some(),
-        message => message.parts().iter().any(|part| part.source().and_then(file_of).is_some()),
-    };
-    messages.iter().any(names_file)
+    let is_of_file = |part: &ContentPart| part.source().and_then(file_of).is_some();
+    messages.iter().any(|message| message.stored_files().next().is_some() || message.parts().iter().any(is_of_file))
 }
 
 /// Returns the id of the file that a source names.
-fn file_of(source: &PartSource) -> Option<&str> {
+pub(super) fn file_of(source: &PartSource) -> Option<&str> {
     match source {
         PartSource::Url { value, .. } => file_of_url(value),
         source => source.stored_file(),
@@ -61,7 +58,8 @@ impl LoadedFor {
 /// The parts that name files, the newest first.
 pub(crate) struct Loading<'m> {
     files: Files,
-    parts: Vec<(Place<'m>, Found)>,
+    /// Each with its file, or with the note that stands in the place of one that is not loaded.
+    parts: Vec<(Place<'m>, Result<StoredFile, &'static str>)>,
     bytes: u64,
     reader: LoadedFor,
 }
@@ -72,12 +70,6 @@ enum Place<'m> {
     Activity(&'m mut JsonObject),
 }
 
-enum Found {
-    File(StoredFile),
-    Deleted,
-    TooMany,
-}
-
 impl Files {
     /// Looks up the files that an owner's messages name, the newest first, as long as their bytes are not too many.
     pub(crate) async fn loading<'m>(
@@ -86,31 +78,40 @@ impl Files {
         messages: Vec<&'m mut Message>,
         reader: LoadedFor,
     ) -> StoreResult<Loading<'m>> {
-        let mut known: HashMap<String, Option<StoredFile>> = HashMap::new();
-        let (mut parts, mut bytes) = (Vec::new(), 0);
+        let (mut known, mut parts, mut bytes) = (HashMap::new(), Vec::new(), 0);
         for message in messages.into_iter().rev() {
             for place in places(message, reader).into_iter().rev() {
                 let Some(id) = place.file() else { continue };
-                if !known.contains_key(id) {
-                    known.insert(id.to_owned(), self.file(Some(owner), id).await?);
-                }
-                let found = match known.get(id).cloned().flatten() {
+                let found = match self.known_file(owner, id, &mut known).await? {
                     Some(file) if bytes + file.bytes <= reader.max_bytes() => {
                         bytes += file.bytes;
-                        Found::File(file)
+                        Ok(file.clone())
                     }
-                    Some(_) => Found::TooMany,
+                    Some(_) => Err("It is left out: the newer files of this conversation have too many bytes."),
                     // The URL may be that of another server.
                     None if matches!(&place, Place::Part(part) if matches!(part.source(), Some(PartSource::Url { .. }))) =>
                     {
                         continue;
                     }
-                    None => Found::Deleted,
+                    None => Err("It was deleted."),
                 };
                 parts.push((place, found));
             }
         }
         Ok(Loading { files: self.clone(), parts, bytes, reader })
+    }
+
+    /// Reads a file of an owner, unless it is one of those that were looked up before.
+    pub(super) async fn known_file<'k>(
+        &self,
+        owner: &str,
+        id: &str,
+        known: &'k mut HashMap<String, Option<StoredFile>>,
+    ) -> StoreResult<Option<&'k StoredFile>> {
+        if !known.contains_key(id) {
+            known.insert(id.to_owned(), self.file(Some(owner), id).await?);
+        }
+        Ok(known.get(id).and_then(Option::as_ref))
     }
 }
 
@@ -125,24 +126,24 @@ impl Loading<'_> {
         let mut read: HashMap<String, Option<Bytes>> = HashMap::new();
         for (place, found) in self.parts {
             let note = match found {
-                Found::Deleted => "It was deleted.",
-                Found::TooMany => "It is left out: the newer files of this conversation have too many bytes.",
-                Found::File(file) => {
+                Err(note) => note,
+                Ok(file) => {
                     if !read.contains_key(&file.id) {
-                        read.insert(file.id.clone(), self.files.readable_bytes(&file).await);
+                        let bytes = self.files.bytes(&file).await;
+                        let log = |error: &_| tracing::error!(file = file.id, ?error, "a file cannot be read");
+                        read.insert(file.id.clone(), bytes.inspect_err(log).ok().flatten());
                     }
-                    match read.get(&file.id) {
-                        Some(Some(bytes)) => {
-                            place.put(&file.media_type, bytes);
-                            continue;
-                        }
-                        _ => "It cannot be read.",
+                    if let Some(Some(bytes)) = read.get(&file.id) {
+                        place.put(&file.media_type, bytes);
+                        continue;
                     }
+                    "It cannot be read."
                 }
             };
-            match place {
-                Place::Part(part) if self.reader != LoadedFor::Export => replace_by_note(part, note),
-                Place::Part(_) | Place::Activity(_) => {}
+            if let Place::Part(part) = place
+                && self.reader != LoadedFor::Export
+            {
+                replace_by_note(part, note);
             }
         }
     }
@@ -153,8 +154,12 @@ fn places(message: &mut Message, reader: LoadedFor) -> Vec<Place<'_>> {
     if !matches!(message, Message::Activity(_)) {
         return message.parts_mut().iter_mut().map(Place::Part).collect();
     }
-    let activity = message.file_activity_mut().map(Place::Activity);
-    activity.filter(|place| reader == LoadedFor::Export || place.is_image()).into_iter().collect()
+    // Of the files that are handed over, models get the images.
+    let is_image = |content: &JsonObject| {
+        content.get(FILE_TYPE).and_then(Value::as_str).is_some_and(|mime_type| mime_type.starts_with("image/"))
+    };
+    let activity = message.file_activity_mut().filter(|content| reader == LoadedFor::Export || is_image(content));
+    activity.map(Place::Activity).into_iter().collect()
 }
 
 impl Place<'_> {
@@ -165,22 +170,12 @@ impl Place<'_> {
         }
     }
 
-    /// Of the files that are handed over, models get the images.
-    fn is_image(&self) -> bool {
-        match self {
-            Self::Part(part) => matches!(part, ContentPart::Image(_)),
-            Self::Activity(content) => {
-                content.get(FILE_TYPE).and_then(Value::as_str).is_some_and(|mime_type| mime_type.starts_with("image/"))
-            }
-        }
-    }
-
     /// Puts the data of the file into its place.
     fn put(self, media_type: &str, bytes: &[u8]) {
         match self {
             Self::Part(part) => {
                 let Some(media) = part.media_mut() else { return };
-                let mime_type = mime_type(&media.source).unwrap_or(media_type).to_owned();
+                let mime_type = media.source.mime_type().unwrap_or(media_type).to_owned();
                 media.source = PartSource::Data { value: STANDARD.encode(bytes), mime_type };
             }
             Self::Activity(content) => {
@@ -191,26 +186,11 @@ impl Place<'_> {
     }
 }
 
-impl Files {
-    /// Returns the bytes of a file, unless they are damaged.
-    async fn readable_bytes(&self, file: &StoredFile) -> Option<Bytes> {
-        let read = self.bytes(file).await;
-        read.inspect_err(|error| tracing::error!(file = file.id, ?error, "a file cannot be read")).ok().flatten()
-    }
-}
-
 fn replace_by_note(part: &mut ContentPart, note: &str) {
     let Some(media) = part.media_mut() else { return };
     let name = media.file_name().map(|name| format!("\"{}\", ", name.replace(['"', '\n', '\r'], " ")));
-    let (name, mime_type) = (name.unwrap_or_default(), mime_type(&media.source).unwrap_or("a file"));
+    let (name, mime_type) = (name.unwrap_or_default(), media.source.mime_type().unwrap_or("a file"));
     *part = ContentPart::text(format!("(Attached: {name}{mime_type}. {note})"));
-}
-
-fn mime_type(source: &PartSource) -> Option<&str> {
-    match source {
-        PartSource::Data { mime_type, .. } => Some(mime_type),
-        PartSource::Url { mime_type, .. } | PartSource::File { mime_type, .. } => mime_type.as_deref(),
-    }
 }
 
 /// Names the files again in an agent's snapshot of messages, which has their data or, if the agent is at another server of this
@@ -230,12 +210,8 @@ pub(crate) fn name_again(event: &mut Event, given: &Messages) {
             continue;
         }
         for (part, given) in message.parts_mut().iter_mut().zip(given.parts()) {
-            let is_loaded = match part.source() {
-                None => true,
-                Some(PartSource::Data { .. }) => true,
-                Some(source) => file_of(source).is_some(),
-            };
-            if is_loaded && given.source().is_some_and(|source| file_of(source).is_some()) {
+            let is_loaded = |source| matches!(source, &PartSource::Data { .. }) || file_of(source).is_some();
+            if part.source().is_none_or(is_loaded) && given.source().is_some_and(|source| file_of(source).is_some()) {
                 part.clone_from(given);
             }
         }

@@ -219,6 +219,14 @@ impl PartSource {
         }
     }
 
+    /// Returns the MIME type, if it is known.
+    pub(crate) fn mime_type(&self) -> Option<&str> {
+        match self {
+            Self::Data { mime_type, .. } => Some(mime_type),
+            Self::Url { mime_type, .. } | Self::File { mime_type, .. } => mime_type.as_deref(),
+        }
+    }
+
     /// Returns the id of the file that this server stores.
     pub(crate) fn stored_file(&self) -> Option<&str> {
         match self {

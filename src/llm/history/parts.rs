@@ -46,7 +46,7 @@ fn normalised(part: &ContentPart) -> ContentPart {
         media.source = data;
     }
     inline_data::correct(&mut media.source);
-    let mime_type = wire::mime_type(&media.source).map(essence).unwrap_or_default();
+    let mime_type = media.source.mime_type().map(essence).unwrap_or_default();
     let kind = match mime_type.split('/').next().unwrap_or_default() {
         kind @ ("image" | "audio" | "video") => kind,
         "text" => "document",

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 
-use super::wire::{media, mime_type, skipped_medium};
+use super::wire::{media, skipped_medium};
 use crate::{
     base::{
         base64_text::{LENIENT, is_standard},
@@ -114,7 +114,7 @@ fn fault(part: &ContentPart) -> Option<&'static str> {
 /// Returns the kind, the name and the type, for the model.
 fn label(kind: &str, media: &MediaPart) -> String {
     let name = media.file_name().map(|name| format!(" \"{}\"", name.replace(['"', '\n', '\r'], " ")));
-    let mime_type = mime_type(&media.source).map(|mime_type| format!(" ({})", essence(mime_type)));
+    let mime_type = media.source.mime_type().map(|mime_type| format!(" ({})", essence(mime_type)));
     format!("{kind}{}{}", name.unwrap_or_default(), mime_type.unwrap_or_default())
 }
 

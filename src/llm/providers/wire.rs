@@ -65,7 +65,7 @@ pub(super) fn skipped_medium(kind: &'static str, media: &MediaPart, reason: &str
     SkippedAttachment {
         kind,
         name: media.file_name().map(str::to_owned),
-        mime_type: mime_type(&media.source).map(str::to_owned),
+        mime_type: media.source.mime_type().map(str::to_owned),
         reason: reason.to_owned(),
     }
 }
@@ -73,13 +73,6 @@ pub(super) fn skipped_medium(kind: &'static str, media: &MediaPart, reason: &str
 /// Returns the words that stand for a file in a text.
 pub(in crate::llm) fn placeholder(kind: &str) -> String {
     format!("[{}]", if kind == "document" { "file" } else { kind })
-}
-
-pub(in crate::llm) fn mime_type(source: &PartSource) -> Option<&str> {
-    match source {
-        PartSource::Data { mime_type, .. } => Some(mime_type),
-        PartSource::Url { mime_type, .. } | PartSource::File { mime_type, .. } => mime_type.as_deref(),
-    }
 }
 
 /// Returns the texts of parts in a provider's form; `None` if one of the parts is no text.
