@@ -9,14 +9,10 @@ use super::{
     beginning::Beginning,
     estimate,
     options::{CONTEXT_TOO_LONG, ContextOptions, ContextPolicy},
-    summarise, trim,
+    trim,
     window::ContextWindow,
 };
-use crate::{
-    agent::RunContext,
-    llm::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, describe_as},
-    protocol::{Event, Message},
-};
+use crate::llm::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, describe_as};
 
 /// The number of shorter requests after the provider refused one as too long.
 const MAX_RETRIES: usize = 3;
@@ -28,33 +24,13 @@ const PARTS_OF_LIMIT: u64 = 4;
 
 /// Refuses or shortens requests that do not fit, by the window's policy.
 pub(in crate::llm) struct FittedModel {
-    model: Arc<dyn Model>,
-    window: Arc<ContextWindow>,
+    pub(super) model: Arc<dyn Model>,
+    pub(super) window: Arc<ContextWindow>,
 }
 
 impl FittedModel {
     pub(in crate::llm) fn new(model: Arc<dyn Model>, options: ContextOptions) -> Self {
         Self { model, window: Arc::new(ContextWindow::new(options)) }
-    }
-
-    /// Replaces the oldest turns of a request that is too long by a summary, which becomes the last of `messages`.
-    /// Returns the event that stores the summary; `None` if the request fits or there is nothing to summarise.
-    ///
-    /// # Errors
-    /// The summariser failed. The request is then as before.
-    pub(in crate::llm) async fn summarise(
-        &self,
-        request: &mut ModelRequest,
-        messages: &mut Vec<Message>,
-        cx: &RunContext,
-    ) -> Result<Option<Event>, ModelError> {
-        let options = &self.window.options;
-        if options.policy != ContextPolicy::Summarise {
-            return Ok(None);
-        }
-        let summariser = options.summariser.as_deref().unwrap_or(&*self.model);
-        let name = request.model.clone().unwrap_or_else(|| self.model.name().to_owned());
-        summarise::summarise(summariser, &self.window, &name, request, messages, cx).await
     }
 }
 
@@ -102,19 +78,12 @@ impl Model for FittedModel {
                 if may_learn_refusal {
                     window.refused(&name, estimate);
                 }
-                match shorter {
-                    Some(shorter) => request = shorter,
-                    None => {
-                        yield Err(error);
-                        return;
-                    }
-                }
-                retries -= 1;
-                let target = (estimate as f64 * SHARE_AFTER_REFUSAL) as u64;
-                if !trim::trim(&mut request.turns, estimate - target) {
+                let excess = estimate - (estimate as f64 * SHARE_AFTER_REFUSAL) as u64;
+                let Some(shorter) = shorter.and_then(|mut it| trim::trim(&mut it.turns, excess).then_some(it)) else {
                     yield Err(error);
                     return;
-                }
+                };
+                (request, retries) = (shorter, retries - 1);
                 tracing::info!(model = name, estimate, "the provider refused a request as too long; trying a shorter one");
             }
         };
@@ -125,16 +94,12 @@ impl Model for FittedModel {
 fn fit(request: &mut ModelRequest, name: &str, window: &ContextWindow) -> Result<(), ModelError> {
     let estimate = estimate::of_request(request);
     if window.options.policy == ContextPolicy::Fail {
-        return match window.is_surely_exceeded(name, estimate) {
-            None => Ok(()),
-            Some(tokens) => {
-                let about = window.corrected(name, estimate);
-                let message = format!(
-                    "The conversation is too long for the model: about {about} tokens, of at most {tokens}; start a new one"
-                );
-                Err(ModelError::new(CONTEXT_TOO_LONG, message))
-            }
-        };
+        let Some(tokens) = window.is_surely_exceeded(name, estimate) else { return Ok(()) };
+        let about = window.corrected(name, estimate);
+        let message = format!(
+            "The conversation is too long for the model: about {about} tokens, of at most {tokens}; start a new one"
+        );
+        return Err(ModelError::new(CONTEXT_TOO_LONG, message));
     }
     let Some(limit) = window.limit(name).filter(|limit| estimate > *limit) else { return Ok(()) };
     let part = (limit / PARTS_OF_LIMIT).max(1);
