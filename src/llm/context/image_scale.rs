@@ -61,11 +61,8 @@ pub(super) fn is_larger(base64: &str, side: Option<u32>, chars: Option<usize>) -
         return true;
     }
     let Some(side) = side else { return false };
-    let mut end = base64.len().min(BEGINNING);
-    while !base64.is_char_boundary(end) {
-        end -= 1;
-    }
-    let Ok(beginning) = LENIENT.decode(&base64[..end]) else { return false };
+    let beginning = &base64[..base64.floor_char_boundary(BEGINNING)];
+    let Ok(beginning) = LENIENT.decode(beginning) else { return false };
     image_size(&beginning).is_some_and(|size| size.width.max(size.height) > side)
 }
 
@@ -88,8 +85,7 @@ pub(super) async fn scaled(
         let bytes = LENIENT.decode(base64).map_err(|_| "its data is not base64".to_owned())?;
         let image =
             decode(bytes).map_err(|error| format!("the image is too large, and cannot be scaled down: {error}"))?;
-        let (base64, mime_type) = encode_within(image, side, chars)?;
-        let image = Arc::new(ScaledImage { base64, mime_type });
+        let image = Arc::new(encode_within(image, side, chars)?);
         KEPT.lock().add(key, image.clone());
         Ok(image)
     });
@@ -109,11 +105,7 @@ fn decode(bytes: Vec<u8>) -> Result<DynamicImage, ImageError> {
     Ok(image)
 }
 
-fn encode_within(
-    mut image: DynamicImage,
-    side: Option<u32>,
-    chars: Option<usize>,
-) -> Result<(String, &'static str), String> {
+fn encode_within(mut image: DynamicImage, side: Option<u32>, chars: Option<usize>) -> Result<ScaledImage, String> {
     let mut side = side.unwrap_or(u32::MAX).min(image.width().max(image.height()));
     while side > 0 {
         if image.width().max(image.height()) > side {
@@ -122,7 +114,7 @@ fn encode_within(
         let (bytes, mime_type) = encode(&image).map_err(|error| cannot_be_scaled(&error))?;
         let base64 = STANDARD.encode(bytes);
         if chars.is_none_or(|chars| base64.len() <= chars) {
-            return Ok((base64, mime_type));
+            return Ok(ScaledImage { base64, mime_type });
         }
         side = side / 4 * 3;
     }

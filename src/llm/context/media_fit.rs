@@ -126,15 +126,9 @@ async fn scale(turns: &mut [Turn], side: Option<u32>, chars: Option<usize>) -> V
 }
 
 fn inline(part: &mut ContentPart) -> Option<(&mut String, &mut String)> {
-    match part {
-        ContentPart::Image(media)
-        | ContentPart::Audio(media)
-        | ContentPart::Video(media)
-        | ContentPart::Document(media) => match &mut media.source {
-            PartSource::Data { value, mime_type } => Some((value, mime_type)),
-            PartSource::Url { .. } | PartSource::File { .. } => None,
-        },
-        ContentPart::Text(_) => None,
+    match &mut part.media_mut()?.source {
+        PartSource::Data { value, mime_type } => Some((value, mime_type)),
+        PartSource::Url { .. } | PartSource::File { .. } => None,
     }
 }
 
