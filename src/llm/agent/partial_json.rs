@@ -4,17 +4,6 @@ use serde_json::Value;
 
 use crate::surfaces::arguments::ends_with_high_surrogate;
 
-/// What may come next.
-#[derive(Clone, Copy, PartialEq)]
-enum Next {
-    /// The name of a member, or the end of the object.
-    Name,
-    /// A value, or the end of the array.
-    Value,
-    /// A comma, a colon, or the end.
-    Mark,
-}
-
 /// Returns the value that the beginning of a JSON text has so far: open strings, arrays and objects end where the text ends, and
 /// numbers, words and names that may go on are left out. `None` if there is nothing yet.
 pub(super) fn completed(beginning: &str) -> Option<Value> {
@@ -22,7 +11,7 @@ pub(super) fn completed(beginning: &str) -> Option<Value> {
     let mut open: Vec<char> = Vec::new();
     // The end of the last whole text, and what closes it.
     let mut whole = (0, String::new());
-    let (mut next, mut in_string, mut is_name) = (Next::Value, false, false);
+    let (mut expects_name, mut in_string, mut is_name) = (false, false, false);
     let mut escaped = 0;
     let closing = |open: &[char]| open.iter().rev().collect::<String>();
     for (at, char) in beginning.char_indices() {
@@ -36,9 +25,6 @@ pub(super) fn completed(beginning: &str) -> Option<Value> {
                 (1, _) => escaped = 0,
                 (left, _) => escaped = if left == 2 { 0 } else { left - 1 },
             }
-            if !in_string {
-                next = Next::Mark;
-            }
             if !is_name && escaped == 0 && !ends_with_high_surrogate(&beginning[..end]) {
                 whole = (end, if in_string { format!("\"{}", closing(&open)) } else { closing(&open) });
             }
@@ -46,27 +32,27 @@ pub(super) fn completed(beginning: &str) -> Option<Value> {
         }
         match char {
             '"' => {
-                (in_string, is_name) = (true, next == Next::Name);
+                (in_string, is_name, expects_name) = (true, expects_name, false);
                 if !is_name {
                     whole = (end, format!("\"{}", closing(&open)));
                 }
             }
             '{' | '[' => {
                 open.push(if char == '{' { '}' } else { ']' });
-                next = if char == '{' { Next::Name } else { Next::Value };
+                expects_name = char == '{';
                 whole = (end, closing(&open));
             }
             '}' | ']' => {
                 open.pop();
-                next = Next::Mark;
+                expects_name = false;
                 whole = (end, closing(&open));
             }
             ',' => {
                 // What stands before it is whole, also a number.
                 whole = (at, closing(&open));
-                next = if open.last() == Some(&'}') { Next::Name } else { Next::Value };
+                expects_name = open.last() == Some(&'}');
             }
-            ':' => next = Next::Value,
+            ':' => expects_name = false,
             _ => {}
         }
     }
