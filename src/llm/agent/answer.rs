@@ -209,6 +209,8 @@ impl<'r> AnswerBuilder<'r> {
 
     fn end(&mut self, index: usize, end_artefact: Option<Artefact>, out: &mut Vec<Event>) {
         let provider = self.provider.to_owned();
+        let encrypted =
+            |subtype, id: &str| end_artefact.as_ref().map(|artefact| encrypted_value(subtype, id, artefact));
         match self.block(index) {
             Some(AnswerBlock::Text { events, message, citations }) if message.content.is_some() => {
                 message.metadata = end_artefact.as_ref().map(|_| artefact_metadata(provider, false));
@@ -219,9 +221,7 @@ impl<'r> AnswerBuilder<'r> {
                 let mut message_end = events.end();
                 message_end.base_mut().set_metadata(message.metadata.clone());
                 out.push(message_end);
-                if let Some(artefact) = &end_artefact {
-                    out.push(encrypted_value(EncryptedValueSubtype::Message, &message.id, artefact));
-                }
+                out.extend(encrypted(EncryptedValueSubtype::Message, &message.id));
                 (message.encrypted_value, message.encrypted_value_type) = members(end_artefact);
             }
             Some(AnswerBlock::Reasoning { events, message, is_open, redacted }) => {
@@ -235,19 +235,16 @@ impl<'r> AnswerBuilder<'r> {
                 message.metadata = Some(artefact_metadata(provider, *redacted));
                 let [mut message_end, span_end] = events.end();
                 message_end.base_mut().set_metadata(message.metadata.clone());
-                let encrypted = end_artefact
-                    .as_ref()
-                    .map(|artefact| encrypted_value(EncryptedValueSubtype::Message, &message.id, artefact));
                 out.push(message_end);
-                out.extend(encrypted);
+                out.extend(encrypted(EncryptedValueSubtype::Message, &message.id));
                 out.push(span_end);
                 (message.encrypted_value, message.encrypted_value_type) = members(end_artefact);
             }
             Some(AnswerBlock::Call { events, call, .. }) => {
                 out.push(events.end());
-                if let Some(artefact) = end_artefact {
-                    out.push(encrypted_value(EncryptedValueSubtype::ToolCall, events.id(), &artefact));
-                    (call.encrypted_value, call.encrypted_value_type) = members(Some(artefact));
+                out.extend(encrypted(EncryptedValueSubtype::ToolCall, events.id()));
+                if end_artefact.is_some() {
+                    (call.encrypted_value, call.encrypted_value_type) = members(end_artefact);
                 }
             }
             Some(AnswerBlock::Text { .. }) | None => {}

@@ -18,7 +18,7 @@ use crate::{
         repairs::{Partner, Repair, repaired},
     },
     llm::{history, model::StopReason},
-    protocol::{Event, Message, event::Custom, own_names::ANSWER_EMPTY},
+    protocol::{Message, event::Custom, own_names::ANSWER_EMPTY},
 };
 
 const WRITE_THE_ANSWER: &str = "[Note of the server, not of the user: your last answer was empty. Write the answer to the user \
@@ -76,7 +76,8 @@ impl NoAnswer {
             _ if run.settings.response.is_none()
                 && history::last_results(messages).any(|result| !history::is_failed(result)) =>
             {
-                (Some(notice()), NextStep::Finish(None))
+                let reason = json!({ "reason": "the model had nothing to add to the results of its tools" });
+                (Some(Custom::new(ANSWER_EMPTY, reason).into()), NextStep::Finish(None))
             }
             _ => (None, fail(RunErrorCode::ModelEmpty, "the model's answer is empty: try again")),
         };
@@ -86,10 +87,6 @@ impl NoAnswer {
 
 fn fail(code: RunErrorCode, message: &'static str) -> NextStep {
     NextStep::Fail(AgentError::new(code, message))
-}
-
-fn notice() -> Event {
-    Custom::new(ANSWER_EMPTY, json!({ "reason": "the model had nothing to add to the results of its tools" })).into()
 }
 
 #[cfg(test)]

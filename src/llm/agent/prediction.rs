@@ -57,6 +57,7 @@ struct PredictedCall {
     values: Vec<PredictedValue>,
 }
 
+#[derive(Default)]
 struct PredictedValue {
     key: String,
     argument: String,
@@ -105,11 +106,7 @@ impl<'r> StatePredictor<'r> {
         let values = of_tool.iter().map(|prediction| PredictedValue {
             key: prediction.key.clone(),
             argument: prediction.argument.clone(),
-            written: String::new(),
-            is_text: false,
-            closed: None,
-            told: 0,
-            former: None,
+            ..PredictedValue::default()
         });
         self.calls.insert(call.clone(), PredictedCall { reader: ArgumentsReader::default(), values: values.collect() });
         Some(Custom::new(PREDICT_STATE, json!(of_tool)).into())

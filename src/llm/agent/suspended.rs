@@ -53,22 +53,20 @@ impl SuspendedTask {
 /// Returns the question of a task's subagent as one of the run.
 pub(super) fn raised(mut interrupt: Interrupt, task: &SubagentRunId, call: &ToolCallId, ids: &TaskIds) -> Interrupt {
     let is_own = interrupt.subagent_run_id.is_none();
-    let id = match parse(&interrupt.id) {
+    let mut id = match parse(&interrupt.id) {
         Some((inner, of_call, id)) => written(&inner, ids.known(&of_call).unwrap_or(&of_call), &id),
         None => interrupt.id.to_string(),
     };
     // An id of this server ends with that of its call, which may have got another one in this run.
-    let renamed = interrupt.tool_call_id.as_ref().filter(|_| is_own).and_then(|old| {
-        let new = ids.known(old)?;
-        Some((id.strip_suffix(&**old).map(|rest| format!("{rest}{new}")), new.into()))
-    });
-    let id = match renamed {
-        Some((new_id, new_call)) => {
-            interrupt.tool_call_id = Some(new_call);
-            new_id.unwrap_or(id)
+    if is_own
+        && let Some(call) = &mut interrupt.tool_call_id
+        && let Some(new) = ids.known(call)
+    {
+        if let Some(rest) = id.strip_suffix(&**call) {
+            id = format!("{rest}{new}");
         }
-        None => id,
-    };
+        *call = new.into();
+    }
     interrupt.id = written(task, call, &id).into();
     interrupt.subagent_run_id.get_or_insert_with(|| task.clone());
     interrupt
