@@ -2,8 +2,6 @@
 //!
 //! The types of the data are in this folder. What follows from them for a request is decided by the providers.
 
-mod media_limits;
-mod messages_server;
 mod rule_table;
 mod server_profile;
 mod tool_limits;
@@ -18,21 +16,19 @@ use indexmap::IndexMap;
 use reqwest::Url;
 use serde::Deserialize;
 
+pub use self::server_profile::ProfileOptions;
 pub(in crate::llm) use self::server_profile::{
     Documents, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember, TokenLimit,
     ToolChoiceForm,
 };
-pub use self::{media_limits::MediaLimits, server_profile::ProfileOptions};
-pub(in crate::llm) use self::{
-    messages_server::MessagesServer,
-    server_profile::{Profile, RequiredReasoning, ThoughtBrackets, WrittenForm, WrittenSyntax},
-    tool_limits::ToolLimits,
-    vendor_rules::{ClaudeRules, GeminiRules, OpenAiRules, Sampling, ThinkingControl, ThinkingOff, ThinkingTypes},
-};
 use self::{
-    messages_server::MessagesServers,
     rule_table::RuleTable,
     tool_limits::{ProviderToolLimits, ToolTables},
+};
+pub(in crate::llm) use self::{
+    server_profile::{MessagesServer, Profile, RequiredReasoning, ThoughtBrackets, WrittenForm, WrittenSyntax},
+    tool_limits::ToolLimits,
+    vendor_rules::{ClaudeRules, GeminiRules, OpenAiRules, Sampling, ThinkingControl, ThinkingOff, ThinkingTypes},
 };
 use super::transport::{SetupError, is_of_domain};
 use crate::protocol::JsonObject;
@@ -76,11 +72,31 @@ struct KnownTables {
     gemini: RuleTable,
     windows: IndexMap<String, KnownWindow>,
     servers: IndexMap<String, JsonObject>,
-    messages_servers: MessagesServers,
+    messages_servers: IndexMap<String, MessagesServer>,
     thoughts: Vec<ThoughtBrackets>,
     written_calls: Vec<WrittenForm>,
     tools: ToolTables,
     media: IndexMap<String, MediaLimits>,
+}
+
+/// The limits of one provider for the media of a request; `None` is no limit that is known. Larger images are scaled down,
+/// and the oldest media leave a request that has too many, before [`Model::stream`](crate::llm::Model::stream) gets it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct MediaLimits {
+    /// The characters of an image in base64.
+    pub image_chars: Option<usize>,
+    /// The pixels of an image's longer side.
+    pub image_side: Option<u32>,
+    /// The number of images above which `side_of_many` counts.
+    pub few_images: Option<usize>,
+    /// The pixels of the longer side of each image, if there are many.
+    pub side_of_many: Option<u32>,
+    /// The number of media of all kinds.
+    pub media: Option<usize>,
+    /// The characters of all media together in base64.
+    pub media_chars: Option<usize>,
 }
 
 /// The tokens that a model can read and write.

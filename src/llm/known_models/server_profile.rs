@@ -1,4 +1,5 @@
-//! The differences between servers with chat completions. A configuration can replace most members of a [`Profile`].
+//! The differences between servers with chat completions, and between those with Anthropic's Messages API. A configuration can
+//! replace most members of a [`Profile`].
 
 use std::{fmt, sync::Arc};
 
@@ -7,6 +8,18 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
 use crate::protocol::JsonObject;
+
+/// A server with the Messages API that is not Anthropic's.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::llm) struct MessagesServer {
+    /// Its name, which marks the reasoning that it signed; empty for servers that are not recognised.
+    #[serde(skip)]
+    pub(in crate::llm) name: String,
+    pub(super) domains: Vec<String>,
+    /// `true` if thinking returns also without a signature.
+    pub(in crate::llm) unsigned_thinking: bool,
+}
 
 /// The member that limits the tokens of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -85,9 +85,8 @@ pub(super) fn parse_openai(model: &str, table: &RuleTable) -> Option<ModelName> 
 
 /// Reads versions such as `5.4` and `4o`.
 fn gpt_version(text: &str) -> Option<(u32, u32)> {
-    let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
     let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
-    Some((digits(major)?, digits(minor).unwrap_or(0)))
+    Some((number(major)?.0, number(minor).map_or(0, |(minor, _)| minor)))
 }
 
 /// The rules for one model.
