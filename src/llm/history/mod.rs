@@ -26,12 +26,11 @@ const UNANSWERED: &str = "There is no result: the call was not answered.";
 
 pub(super) fn turns(messages: &[Message]) -> Vec<Turn> {
     let summary = StoredSummary::newest(messages);
-    let is_replaced = |(at, message): (usize, &Message)| summary.as_ref().is_some_and(|it| it.replaces(at, message));
-    let visible = messages.iter().enumerate();
+    let is_replaced = |at: usize| summary.as_ref().is_some_and(|it| it.replaces(at, &messages[at]));
     // The user sees the files of subagents as well, and may speak of them.
     let is_own = |message: &Message| message.subagent_run_id().is_none() || message.role() == Role::Activity;
-    let visible = visible.filter(|(at, message)| is_own(message) && !is_replaced((*at, message)));
-    let visible: Vec<&Message> = visible.map(|(_, message)| message).collect();
+    let visible = messages.iter().zip(0..).filter(|(message, at)| is_own(message) && !is_replaced(*at));
+    let visible: Vec<&Message> = visible.map(|(message, _)| message).collect();
     let mut results = ToolResults::collect(&visible);
     let mut turns = Turns::default();
     for message in visible {
@@ -107,7 +106,8 @@ pub(super) fn last_results(messages: &[Message]) -> impl Iterator<Item = &ToolMe
 }
 
 pub(super) fn is_failed(result: &ToolMessage) -> bool {
-    result.error.is_some() || is_set(result.metadata.as_ref(), FAILED)
+    let mark = result.metadata.as_ref().and_then(|metadata| metadata.get(FAILED));
+    result.error.is_some() || mark == Some(&Value::Bool(true))
 }
 
 fn results<'m>(messages: impl Iterator<Item = &'m Message>) -> impl Iterator<Item = (&'m ToolCallId, &'m ToolMessage)> {
@@ -151,10 +151,6 @@ fn text_artefact(message: &AssistantMessage) -> Option<ModelReasoning> {
     let artefact = message.encrypted_value.clone()?;
     let provider = provider(message.metadata.as_ref(), message.encrypted_value_type.as_deref())?;
     Some(ModelReasoning { text: String::new(), artefact: Some(artefact), redacted: true, provider: Some(provider) })
-}
-
-fn is_set(metadata: Option<&Metadata>, key: &str) -> bool {
-    metadata.and_then(|metadata| metadata.get(key)).is_some_and(|value| *value == Value::Bool(true))
 }
 
 /// The tool messages by their call, marked when used. Of several for a call, the last one counts.
@@ -261,13 +257,8 @@ impl Turns {
         if blocks.iter().all(|block| matches!(block, Block::Reasoning(_))) {
             return;
         }
-        let results: Vec<_> = blocks
-            .iter()
-            .filter_map(|block| match block {
-                Block::Call(call) => Some(results.take(call)),
-                _ => None,
-            })
-            .collect();
+        let calls = blocks.iter().filter_map(|block| if let Block::Call(call) = block { Some(call) } else { None });
+        let results: Vec<_> = calls.map(|call| results.take(call)).collect();
         self.done.push(Turn::Assistant(blocks));
         if !results.is_empty() {
             self.done.push(Turn::ToolResults(results));
