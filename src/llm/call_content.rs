@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use smart_default::SmartDefault;
 
 use super::{
+    history::content_as_text,
     model::{Block, BlockStart, ModelEvent, ModelRequest, StopReason, ToolResult, Turn},
-    providers::wire::{media, placeholder},
+    providers::wire::media,
 };
 use crate::protocol::{ContentPart, MessageContent};
 
@@ -17,13 +19,10 @@ pub(super) const MAX_CONTENT_BYTES: usize = 16 * 1024;
 /// What a part counts beside its text.
 const PART_BYTES: usize = 32;
 
-struct Budget(usize);
+#[derive(SmartDefault)]
+struct Budget(#[default(MAX_CONTENT_BYTES)] usize);
 
 impl Budget {
-    fn new() -> Self {
-        Self(MAX_CONTENT_BYTES)
-    }
-
     /// Returns as much of a text as fits.
     fn take(&mut self, text: &str) -> String {
         let end = text.floor_char_boundary(self.0);
@@ -41,24 +40,25 @@ impl Budget {
 
 /// Returns the beginning of a text that an attribute can hold.
 pub(super) fn bounded(text: &str) -> String {
-    Budget::new().take(text)
+    Budget::default().take(text)
 }
 
 /// Returns the text of a tool's result that an attribute can hold.
 pub(super) fn result_text(content: &MessageContent) -> String {
-    shown(content, &mut Budget::new())
+    let mut budget = Budget::default();
+    content_as_text(content, |text| budget.take(text))
 }
 
 /// `None` without instructions.
 pub(super) fn system_instructions(request: &ModelRequest) -> Option<String> {
-    let mut budget = Budget::new();
+    let mut budget = Budget::default();
     let texts = request.system.iter().chain(&request.current);
     let parts: Vec<Value> = texts.map(|text| text_part(budget.take(text))).collect();
     (!parts.is_empty()).then(|| Value::from(parts).to_string())
 }
 
 pub(super) fn input_messages(request: &ModelRequest) -> String {
-    let mut budget = Budget::new();
+    let mut budget = Budget::default();
     let newest = request.turns.iter().rev().map_while(|turn| (!budget.is_used()).then(|| message(turn, &mut budget)));
     let mut messages: Vec<Value> = newest.collect();
     messages.reverse();
@@ -105,33 +105,18 @@ fn call_part(id: &str, name: &str, arguments: &str) -> Value {
 }
 
 fn result_part(result: &ToolResult, budget: &mut Budget) -> Value {
-    json!({ "type": "tool_call_response", "id": result.call_id, "response": shown(&result.content, budget) })
-}
-
-fn shown(content: &MessageContent, budget: &mut Budget) -> String {
-    match content {
-        MessageContent::Text(text) => budget.take(text),
-        MessageContent::Parts(parts) => {
-            let texts = parts.iter().map(|part| match media(part) {
-                Err(text) => budget.take(text),
-                Ok((kind, _)) => placeholder(kind),
-            });
-            texts.collect::<Vec<_>>().join(" ")
-        }
-    }
+    let response = content_as_text(&result.content, |text| budget.take(text));
+    json!({ "type": "tool_call_response", "id": result.call_id, "response": response })
 }
 
 /// The answer of a model, as far as it has come.
+#[derive(Default)]
 pub(super) struct OutputContent {
     blocks: BTreeMap<usize, (BlockStart, String)>,
     budget: Budget,
 }
 
 impl OutputContent {
-    pub(super) fn new() -> Self {
-        Self { blocks: BTreeMap::new(), budget: Budget::new() }
-    }
-
     pub(super) fn apply(&mut self, event: &ModelEvent) {
         match event {
             ModelEvent::Start { index, block } if !self.budget.is_used() => {
@@ -188,7 +173,7 @@ mod tests {
         let messages: Vec<Value> = serde_json::from_str(&text).unwrap();
         assert!(messages.last().unwrap()["parts"][0]["content"].as_str().unwrap().starts_with("99:"), "{text}");
         assert!(system_instructions(&request).unwrap().len() < MAX_CONTENT_BYTES + 100);
-        let mut output = OutputContent::new();
+        let mut output = OutputContent::default();
         output.apply(&ModelEvent::Start { index: 0, block: BlockStart::Text });
         for _ in 0..10_000 {
             output.apply(&ModelEvent::Delta { index: 0, text: "word ü ".to_owned() });
@@ -204,7 +189,7 @@ mod tests {
 
     #[test]
     fn arguments_are_json_unless_a_model_wrote_them_wrong() {
-        let mut output = OutputContent::new();
+        let mut output = OutputContent::default();
         for (index, arguments) in [(0, r#"{"n":1}"#), (1, "{n")] {
             let block = BlockStart::Call { id: "c".into(), name: "f".to_owned() };
             output.apply(&ModelEvent::Start { index, block });

@@ -54,7 +54,7 @@ impl CallMeter {
             outcome: ModelCallOutcome::Stopped,
             usage: TokenUsage::default(),
             finish_reason: None,
-            output: records_content.then(OutputContent::new),
+            output: records_content.then(OutputContent::default),
         }
     }
 

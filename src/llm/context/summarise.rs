@@ -17,10 +17,9 @@ use crate::{
     llm::{
         call_meter::CallMeter,
         history::{self, summary, summary::StoredSummary},
-        model::{Block, BlockStart, Model, ModelError, ModelEvent, ModelRequest, StopReason, Turn},
-        providers::wire::{media, placeholder},
+        model::{Block, BlockStart, Model, ModelError, ModelEvent, ModelRequest, StopReason, ToolResult, Turn},
     },
-    protocol::{ContentPart, Event, Message, MessageContent, TokenUsage},
+    protocol::{ContentPart, Event, Message, TokenUsage},
 };
 
 /// The rest of a conversation has at most this share of the limit, so that the next summary is not needed soon.
@@ -131,16 +130,17 @@ fn pieces(turns: &[Turn], tokens: u64) -> Vec<String> {
 }
 
 fn as_text(turn: &Turn) -> String {
+    let text = |text: &str| shortened(text, MAX_TEXT_CHARS);
     match turn {
         Turn::Instructions(_) => String::new(),
-        Turn::User(parts) => format!("User: {}\n", parts_as_text(parts)),
+        Turn::User(parts) => format!("User: {}\n", history::parts_as_text(parts, text)),
         Turn::Assistant(blocks) => blocks.iter().map(block_as_text).collect(),
         Turn::ToolResults(results) => {
-            let text = |content: &MessageContent| match content {
-                MessageContent::Text(text) => shortened(text, MAX_RESULT_CHARS),
-                MessageContent::Parts(parts) => shortened(&parts_as_text(parts), MAX_RESULT_CHARS),
+            let shown = |result: &ToolResult| {
+                let content = history::content_as_text(&result.content, text);
+                format!("Result of {}: {}\n", result.name, shortened(&content, MAX_RESULT_CHARS))
             };
-            results.iter().map(|result| format!("Result of {}: {}\n", result.name, text(&result.content))).collect()
+            results.iter().map(shown).collect()
         }
     }
 }
@@ -153,17 +153,6 @@ fn block_as_text(block: &Block) -> String {
             let arguments = shortened(&call.function.arguments, MAX_RESULT_CHARS);
             format!("Assistant calls {}: {arguments}\n", call.function.name)
         }
-    }
-}
-
-fn parts_as_text(parts: &[ContentPart]) -> String {
-    parts.iter().map(part_as_text).collect::<Vec<_>>().join(" ")
-}
-
-fn part_as_text(part: &ContentPart) -> String {
-    match media(part) {
-        Err(text) => shortened(text, MAX_TEXT_CHARS),
-        Ok((kind, _)) => placeholder(kind),
     }
 }
 

@@ -23,6 +23,20 @@ pub(super) fn parts(content: &MessageContent) -> Vec<ContentPart> {
     }
 }
 
+/// Returns a content as text, in which words stand for files. `text` makes what is shown of each text.
+pub(in crate::llm) fn content_as_text(content: &MessageContent, mut text: impl FnMut(&str) -> String) -> String {
+    match content {
+        MessageContent::Text(content) => text(content),
+        MessageContent::Parts(parts) => parts_as_text(parts, text),
+    }
+}
+
+/// Returns parts as text, like [`content_as_text`].
+pub(in crate::llm) fn parts_as_text(parts: &[ContentPart], mut text: impl FnMut(&str) -> String) -> String {
+    let texts = parts.iter().map(|part| wire::media(part).map_or_else(&mut text, |(kind, _)| wire::placeholder(kind)));
+    texts.collect::<Vec<_>>().join(" ")
+}
+
 /// Returns a note of a file that was handed over to the user, and its data if it is an image.
 pub(super) fn shared_file(content: &JsonObject) -> Vec<ContentPart> {
     let text = |name: &str| content.get(name).and_then(Value::as_str);
