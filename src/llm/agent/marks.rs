@@ -105,24 +105,24 @@ impl EarlierTurns {
 /// Returns the ids of calls that a new call cannot have: those of the conversation, and those that were taken back.
 pub(super) fn used_ids(messages: &[Message], cx: &RunContext) -> HashSet<ToolCallId> {
     let taken_back = cx.continuation().into_iter().flat_map(|it| it.taken_back.iter().cloned().map(Into::into));
-    history::call_ids(messages).into_iter().chain(taken_back).collect()
+    // Subagents' calls included.
+    messages.iter().flat_map(Message::tool_calls).map(|call| call.id.clone()).chain(taken_back).collect()
 }
 
 /// Marks a complete answer, the last of `messages`. One that has to be corrected, or that fails the run, is asked for again.
 pub(super) fn answer(run: &RunScope<'_>, step: u32, next: &NextStep, has_calls: bool, messages: &[Message]) {
     let RunScope { cx, catalog, .. } = run;
-    let usage = || cx.usage();
-    let answer = || {
-        let calls = history::open_calls(messages).into_iter().map(|(call, _)| call);
-        let server = |call: &ToolCall| Some((call.id.clone(), catalog.server(&call.function.name)?.to_owned()));
-        TurnMark::Answer { step, usage: usage(), servers: calls.filter_map(server).collect() }
-    };
-    match next {
-        NextStep::AskModel => mark(cx, answer),
-        NextStep::Finish(_) if has_calls => mark(cx, answer),
-        NextStep::Finish(result) => mark(cx, || TurnMark::LastAnswer { result: result.clone(), usage: usage() }),
-        NextStep::AskForCorrection(_) | NextStep::AskAgain(_) | NextStep::Fail(_) => {}
+    if matches!(next, NextStep::AskForCorrection(_) | NextStep::AskAgain(_) | NextStep::Fail(_)) {
+        return;
     }
+    mark(cx, || match next {
+        NextStep::Finish(result) if !has_calls => TurnMark::LastAnswer { result: result.clone(), usage: cx.usage() },
+        _ => {
+            let calls = history::open_calls(messages).into_iter().map(|(call, _)| call);
+            let server = |call: &ToolCall| Some((call.id.clone(), catalog.server(&call.function.name)?.to_owned()));
+            TurnMark::Answer { step, usage: cx.usage(), servers: calls.filter_map(server).collect() }
+        }
+    });
 }
 
 pub(super) fn result(cx: &RunContext) {

@@ -118,11 +118,6 @@ fn results<'m>(messages: impl Iterator<Item = &'m Message>) -> impl Iterator<Ite
     })
 }
 
-/// Subagents' calls included.
-pub(super) fn call_ids(messages: &[Message]) -> HashSet<ToolCallId> {
-    messages.iter().flat_map(Message::tool_calls).map(|call| call.id.clone()).collect()
-}
-
 fn reasoning(message: &ReasoningMessage) -> ModelReasoning {
     let value = |key: &str| message.metadata.as_ref().and_then(|metadata| metadata.get(key));
     let kind = message.encrypted_value_type.as_deref();
