@@ -101,28 +101,25 @@ fn of_part(part: &ContentPart) -> u64 {
         ContentPart::Image(_) => IMAGE,
         ContentPart::Audio(_) => AUDIO,
         ContentPart::Video(_) => VIDEO,
-        ContentPart::Document(document) => of_document(document),
+        // Texts are sent as texts: 3 bytes for each 4 characters of base64, and about 3 bytes a token.
+        ContentPart::Document(document) => text_data(document).map_or(DOCUMENT, |base64| base64.len() as u64 / 4),
     }
 }
 
 pub(super) fn is_media(part: &ContentPart) -> bool {
     match part {
         ContentPart::Text(_) => false,
-        ContentPart::Document(document) => !is_text_document(document),
+        ContentPart::Document(document) => text_data(document).is_none(),
         ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Video(_) => true,
     }
 }
 
-/// Texts are sent as texts: 3 bytes for each 4 characters of base64, and about 3 bytes a token.
-fn of_document(document: &MediaPart) -> u64 {
+/// Returns the data of a document that is a text.
+fn text_data(document: &MediaPart) -> Option<&str> {
     match &document.source {
-        PartSource::Data { value, .. } if is_text_document(document) => value.len() as u64 / 4,
-        _ => DOCUMENT,
+        PartSource::Data { value, mime_type } if is_text(mime_type) => Some(value),
+        _ => None,
     }
-}
-
-fn is_text_document(document: &MediaPart) -> bool {
-    matches!(&document.source, PartSource::Data { mime_type, .. } if is_text(mime_type))
 }
 
 fn is_text(mime_type: &str) -> bool {
