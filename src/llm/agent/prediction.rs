@@ -83,18 +83,12 @@ impl<'r> StatePredictor<'r> {
             return;
         }
         for event in std::mem::take(events) {
-            match &event {
-                Event::ToolCallStart(start) => {
-                    events.extend(self.start(&start.tool_call_id, &start.tool_call_name));
-                    events.push(event);
-                }
-                Event::ToolCallArgs(args) => {
-                    let changes = self.read(&args.tool_call_id, &args.delta);
-                    events.push(event);
-                    events.extend(changes);
-                }
-                _ => events.push(event),
-            }
+            let (before, after) = match &event {
+                Event::ToolCallStart(start) => (self.start(&start.tool_call_id, &start.tool_call_name), Vec::new()),
+                Event::ToolCallArgs(args) => (None, self.read(&args.tool_call_id, &args.delta)),
+                _ => (None, Vec::new()),
+            };
+            events.extend(before.into_iter().chain([event]).chain(after));
         }
     }
 

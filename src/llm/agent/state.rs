@@ -71,11 +71,10 @@ pub(super) fn update(state: &mut Value, arguments: &str) -> Result<Event, String
         (Some(operations), None) => {
             // Some models write the patch as a string of JSON.
             let operations = match operations {
-                Value::String(text) => serde_json::from_str(&text).map_err(|error| format!("patch: {error}"))?,
-                other => other,
+                Value::String(text) => serde_json::from_str(&text),
+                other => Ok(other),
             };
-            let operations: JsonPatch =
-                serde_json::from_value(operations).map_err(|error| format!("patch: {error}"))?;
+            let operations = operations.and_then(serde_json::from_value).map_err(|error| format!("patch: {error}"))?;
             apply_patch(state, operations)
         }
         (None, Some(new)) if new.is_object() => {
