@@ -119,8 +119,7 @@ impl Files {
             length if length > options.max_file_bytes => return Err(UploadError::TooLarge(options.max_file_bytes)),
             _ => {}
         }
-        let bytes = upload.bytes.clone();
-        let digest = digest(bytes).await?;
+        let digest = digest(upload.bytes.clone()).await?;
         let name: Option<String> =
             upload.name.map(|name| name.chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect());
         let declared = Some(essence(upload.media_type)).filter(|declared| is_media_type(declared));
