@@ -91,7 +91,8 @@ impl PersonLogin {
 
 /// The tokens of a person at a server.
 pub(crate) struct PersonTokens {
-    login: PersonLogin,
+    /// How to ask for a login.
+    pub(crate) login: PersonLogin,
     /// `None`: there are none, for the connection that belongs to nobody.
     owner: Option<Arc<str>>,
     known: Mutex<Option<StoredLogin>>,

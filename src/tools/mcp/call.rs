@@ -24,11 +24,8 @@ use crate::{
     base::{InvalidOption, text::shortened, units::deadline},
     protocol::own_names::MCP_SERVER,
     tools::{
-        Question, ToolContext, ToolError, Validator,
-        call_digest::digest,
-        caller_headers::CallerHeaders,
-        login::{PersonLogin, PersonTokens},
-        secrets::Secrets,
+        Question, ToolContext, ToolError, Validator, call_digest::digest, caller_headers::CallerHeaders,
+        login::PersonTokens, secrets::Secrets,
     },
 };
 
@@ -53,8 +50,8 @@ pub(super) struct McpCaller {
     pub(super) client: Mutex<Result<McpClient, String>>,
     caller_headers: CallerHeaders,
     secrets: Secrets,
-    /// At a server that people log in at: how to ask for a login, and the tokens of the connection.
-    login: Option<(PersonLogin, Arc<PersonTokens>)>,
+    /// At a server that people log in at: the tokens of the connection.
+    person: Option<Arc<PersonTokens>>,
 }
 
 impl McpCaller {
@@ -62,17 +59,17 @@ impl McpCaller {
         server: Arc<str>,
         options: McpServerOptions,
         secrets: Secrets,
-        login: Option<(PersonLogin, Arc<PersonTokens>)>,
+        person: Option<Arc<PersonTokens>>,
     ) -> Result<Self, InvalidOption> {
         let caller_headers = options.caller_headers()?;
         let metric_name = format!("mcp:{server}");
         let client = Mutex::new(Err("it is not started".to_owned()));
-        Ok(Self { server, metric_name, options, client, caller_headers, secrets, login })
+        Ok(Self { server, metric_name, options, client, caller_headers, secrets, person })
     }
 
     /// Returns whether the server has refused the last request because nobody is logged in.
     pub(super) fn wants_login(&self) -> bool {
-        self.login.as_ref().is_some_and(|(_, tokens)| tokens.is_refused())
+        self.person.as_ref().is_some_and(|tokens| tokens.is_refused())
     }
 
     pub(super) fn unavailable(&self) -> ToolError {
@@ -87,8 +84,8 @@ impl McpCaller {
         cx: &ToolContext,
     ) -> Result<(Value, Secrets), ToolError> {
         let server = &self.server;
-        let client = self.client.lock().clone().map_err(|reason| match &self.login {
-            Some((login, tokens)) if tokens.is_refused() => login.question(cx),
+        let client = self.client.lock().clone().map_err(|reason| match &self.person {
+            Some(tokens) if tokens.is_refused() => tokens.login.question(cx),
             _ => self.unavailable().caused_by(reason),
         })?;
         let mut headers = self.headers_of_call(cx)?;
@@ -112,10 +109,10 @@ impl McpCaller {
         match responded {
             Ok(response) => Ok((response, secrets)),
             Err(McpCallFailure::Request(RequestError::NotTaken(error)))
-                if let Some((login, _)) = &self.login
+                if let Some(tokens) = &self.person
                     && is_unauthorized(&*error) =>
             {
-                Err(login.question(cx))
+                Err(tokens.login.question(cx))
             }
             Err(McpCallFailure::Request(RequestError::Refused { visits, .. })) if !visits.is_empty() => {
                 Err(self.ask_for_visits(&visits, cx))

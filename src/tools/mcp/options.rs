@@ -211,17 +211,13 @@ impl McpServerOptions {
         CallerHeaders::new(&self.headers_from, &self.headers, is_reserved)
     }
 
-    pub(super) fn transport(&self) -> Result<McpTransport, InvalidOption> {
+    /// Returns the way to the server. `person` are the tokens in place of those of this server.
+    pub(super) fn transport(&self, person: Option<Arc<PersonTokens>>) -> Result<McpTransport, InvalidOption> {
         self.check()?;
         if let Some(url) = &self.url {
             let oauth =
                 self.oauth.as_ref().map(|oauth| Ok(Box::new((oauth.clone(), oauth.client_secret()?)))).transpose()?;
-            return Ok(McpTransport::Http {
-                url: url.clone(),
-                headers: header_map(&self.headers)?,
-                oauth,
-                person: None,
-            });
+            return Ok(McpTransport::Http { url: url.clone(), headers: header_map(&self.headers)?, oauth, person });
         }
         let mut command = self.command.iter().flatten().cloned();
         let mut environment: Vec<_> = self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();

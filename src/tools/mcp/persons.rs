@@ -10,15 +10,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{
-    McpServer, McpServerOptions, listing,
-    options::McpTransport,
-    server::{ForPersons, PersonConnections},
-};
+use super::{McpServer, McpServerOptions, listing};
 use crate::{
     agent::RunContext,
     auth::owner_of,
@@ -36,7 +31,7 @@ const MAX_CONNECTIONS: usize = 200;
 const IDLE_TIME: Duration = Duration::from_secs(600);
 
 /// The connections of people to one server.
-struct Persons {
+pub(super) struct Persons {
     server: Arc<str>,
     options: McpServerOptions,
     login: PersonLogin,
@@ -55,10 +50,12 @@ impl Persons {
         Self { server, options, login, connections: Mutex::default() }
     }
 
-    /// Returns what the connection of an owner has, or that of everybody.
-    fn for_owner(self: &Arc<Self>, owner: Option<Arc<str>>) -> ForPersons {
+    /// Returns a new connection of an owner, or that of everybody.
+    fn open(self: &Arc<Self>, owner: Option<Arc<str>>) -> Result<McpServer, InvalidOption> {
         let tokens = Arc::new(PersonTokens::new(self.login.clone(), owner));
-        ForPersons { login: self.login.clone(), tokens, connect: self.connect_tool() }
+        let mut server = McpServer::build(self.server.clone(), self.options.clone(), Some(tokens))?;
+        server.connect = Some(self.connect_tool());
+        Ok(server)
     }
 
     /// Returns the tool by which a model asks for a login.
@@ -78,9 +75,9 @@ impl Persons {
         Arc::new(tool.repeat(Repeat::Safe).of_server(server))
     }
 
-    async fn connect(self: Arc<Self>, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+    async fn connect(self: &Arc<Self>, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let server = &self.server;
-        let Some(connection) = self.clone().connection(cx.run()).await else { return Err(self.login.question(cx)) };
+        let Some(connection) = self.connection(cx.run()).await else { return Err(self.login.question(cx)) };
         connection.ready().await;
         if connection.is_connected() {
             let tools = connection.tools();
@@ -92,11 +89,9 @@ impl Persons {
             Err(connection.supervisor.caller.unavailable())
         }
     }
-}
 
-#[async_trait]
-impl PersonConnections for Persons {
-    async fn connection(self: Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>> {
+    /// Returns the connection of the person of a run; `None` without a login.
+    pub(super) async fn connection(self: &Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>> {
         let owner = owner_of(cx.principal());
         let login_id = self.login.id(&owner).await;
         let mut connections = self.connections.lock();
@@ -114,8 +109,7 @@ impl PersonConnections for Persons {
         {
             connections.remove(&oldest);
         }
-        let for_person = self.for_owner(Some(owner.clone()));
-        let opened = McpServer::build(self.server.clone(), self.options.clone(), Some(for_person));
+        let opened = self.open(Some(owner.clone()));
         let opened = opened.inspect_err(|error| tracing::warn!(server = &*self.server, %error, "cannot connect"));
         let server = Arc::new(opened.ok()?);
         server.start();
@@ -123,7 +117,8 @@ impl PersonConnections for Persons {
         Some(server)
     }
 
-    fn close(&self) {
+    /// Closes all, each of which knows the others.
+    pub(super) fn close(&self) {
         // Dropped after the lock, because each drop is a connection's.
         let closed = std::mem::take(&mut *self.connections.lock());
         drop(closed);
@@ -138,20 +133,10 @@ impl McpServer {
         logins: Arc<LoginService>,
     ) -> Result<Self, InvalidOption> {
         let login = PersonLogin::new(logins, name.clone());
-        let persons = Arc::new(Persons::new(name.clone(), options.clone(), login));
-        let mut server = Self::build(name, options, Some(persons.for_owner(None)))?;
+        let persons = Arc::new(Persons::new(name, options, login));
+        let mut server = persons.open(None)?;
         server.persons = Some(persons);
         Ok(server)
-    }
-}
-
-impl McpTransport {
-    /// Sets the tokens of a person, in place of those of this server.
-    pub(super) fn with_tokens(self, tokens: Arc<PersonTokens>) -> Self {
-        match self {
-            Self::Http { url, headers, oauth, .. } => Self::Http { url, headers, oauth, person: Some(tokens) },
-            command @ Self::Command { .. } => command,
-        }
     }
 }
 

@@ -23,17 +23,13 @@ use super::{
     call::McpCaller,
     features,
     options::{McpServerOptions, McpTransport},
+    persons::Persons,
     supervisor::{STOPPED, Supervisor, ToolList},
     tool::McpTool,
 };
 use crate::{
     agent::{AppRequest, RunContext},
-    tools::{
-        Tool, ToolContext, ToolError, ToolSource,
-        login::{PersonLogin, PersonTokens},
-        options::InvalidOption,
-        secrets::Secrets,
-    },
+    tools::{Tool, ToolContext, ToolError, ToolSource, login::PersonTokens, options::InvalidOption, secrets::Secrets},
 };
 
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
@@ -43,26 +39,9 @@ pub struct McpServer {
     pub(super) supervisor: Arc<Supervisor>,
     task: Mutex<Option<SupervisorTask>>,
     /// At a server that people log in at: their connections. The connection of a person has none.
-    pub(super) persons: Option<Arc<dyn PersonConnections>>,
+    pub(super) persons: Option<Arc<Persons>>,
     /// The tool that asks for a login.
-    connect: Option<Arc<dyn Tool>>,
-}
-
-/// The connections of people to one server.
-#[async_trait]
-pub(super) trait PersonConnections: Send + Sync {
-    /// Returns the connection of the person of a run; `None` without a login.
-    async fn connection(self: Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>>;
-
-    /// Closes all, each of which knows the others.
-    fn close(&self);
-}
-
-/// What the connections to a server that people log in at have.
-pub(super) struct ForPersons {
-    pub(super) login: PersonLogin,
-    pub(super) tokens: Arc<PersonTokens>,
-    pub(super) connect: Arc<dyn Tool>,
+    pub(super) connect: Option<Arc<dyn Tool>>,
 }
 
 struct SupervisorTask {
@@ -79,24 +58,20 @@ impl McpServer {
         Self::build(name.into(), options, None)
     }
 
+    /// A server with the tokens of its connection, if people log in there.
     pub(super) fn build(
         name: Arc<str>,
         options: McpServerOptions,
-        for_persons: Option<ForPersons>,
+        person: Option<Arc<PersonTokens>>,
     ) -> Result<Self, InvalidOption> {
-        let mut transport = options.transport()?;
-        let (mut login, mut connect) = (None, None);
-        if let Some(of) = for_persons {
-            transport = transport.with_tokens(of.tokens.clone());
-            (login, connect) = (Some((of.login, of.tokens)), Some(of.connect));
-        }
+        let transport = options.transport(person.clone())?;
         let secrets = match &transport {
             McpTransport::Http { headers, .. } => Secrets::of_headers(headers),
             McpTransport::Command { .. } => Secrets::default(),
         };
-        let caller = Arc::new(McpCaller::new(name, options, secrets, login)?);
+        let caller = Arc::new(McpCaller::new(name, options, secrets, person)?);
         let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
-        Ok(Self { supervisor: Arc::new(supervisor), task: Mutex::new(None), persons: None, connect })
+        Ok(Self { supervisor: Arc::new(supervisor), task: Mutex::new(None), persons: None, connect: None })
     }
 
     /// Returns the name by which agents list the server.
@@ -116,7 +91,7 @@ impl McpServer {
 
     /// Returns the connection of the person of a run; `None` without a login.
     async fn of_run(&self, cx: &RunContext) -> Option<Arc<Self>> {
-        self.persons.clone()?.connection(cx).await
+        self.persons.as_ref()?.connection(cx).await
     }
 
     fn forget_people(&self) {
@@ -153,32 +128,20 @@ impl McpServer {
 
     /// Returns a source of a single tool, by the name that the server gives it.
     pub fn single_tool(server: &Arc<Self>, tool: &str) -> Arc<dyn ToolSource> {
-        let (app_tool, tool, is_warned) = (Some(tool.to_owned()), tool.to_owned(), AtomicBool::new(false));
-        let caller = server.supervisor.caller.clone();
-        let select = move |list: &ToolList| {
-            let found = list.tools.iter().find(|candidate| candidate.name == tool);
-            if found.is_none() && list.is_known && !is_warned.swap(true, Ordering::Relaxed) {
-                tracing::warn!(server = &*caller.server, tool, "the MCP server has no tool of this name");
-            }
-            found.and_then(offered).into_iter().collect()
-        };
-        let name = app_tool.clone().unwrap_or_default();
-        let again = move |server: &Arc<Self>| Self::single_tool(server, &name);
-        Arc::new(Selection { server: server.clone(), select, again, app_tool })
+        let part = Part::Tool { name: tool.to_owned(), is_warned: AtomicBool::new(false) };
+        Arc::new(Selection { server: server.clone(), part })
     }
 
     /// Returns a source of two tools that list and read the server's resources.
     pub fn resources(server: &Arc<Self>) -> Arc<dyn ToolSource> {
-        let tools = features::resource_tools(&server.supervisor.caller);
-        let select = move |list: &ToolList| if list.has_resources { tools.clone() } else { Vec::new() };
-        Arc::new(Selection { server: server.clone(), select, again: Self::resources, app_tool: None })
+        let part = Part::Resources(features::resource_tools(&server.supervisor.caller));
+        Arc::new(Selection { server: server.clone(), part })
     }
 
     /// Returns a source of two tools that list and fill in the server's prompts.
     pub fn prompts(server: &Arc<Self>) -> Arc<dyn ToolSource> {
-        let tools = features::prompt_tools(&server.supervisor.caller);
-        let select = move |list: &ToolList| if list.has_prompts { tools.clone() } else { Vec::new() };
-        Arc::new(Selection { server: server.clone(), select, again: Self::prompts, app_tool: None })
+        let part = Part::Prompts(features::prompt_tools(&server.supervisor.caller));
+        Arc::new(Selection { server: server.clone(), part })
     }
 
     /// Responds to a request of a page of this server, for an agent that has its tools that pass `is_listed`.
@@ -245,30 +208,54 @@ impl fmt::Debug for McpServer {
 }
 
 /// Some tools of a server.
-struct Selection<F, G> {
+struct Selection {
     server: Arc<McpServer>,
-    select: F,
-    /// Makes the same selection of another connection.
-    again: G,
-    /// The only tool that pages of the server may call; `None` if its pages are not shown.
-    app_tool: Option<String>,
+    part: Part,
+}
+
+/// What of a server is selected.
+enum Part {
+    /// The tool of a name, which is the only one that pages of the server may call. The pages of other parts are not shown.
+    Tool { name: String, is_warned: AtomicBool },
+    /// The tools for resources, if the server has some.
+    Resources(Vec<Arc<dyn Tool>>),
+    /// The tools for prompts, if the server has some.
+    Prompts(Vec<Arc<dyn Tool>>),
+}
+
+impl Part {
+    fn of(&self, list: &ToolList, server: &str) -> Vec<Arc<dyn Tool>> {
+        match self {
+            Self::Tool { name, is_warned } => {
+                let found = list.tools.iter().find(|tool| tool.name == *name);
+                if found.is_none() && list.is_known && !is_warned.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(server, tool = name, "the MCP server has no tool of this name");
+                }
+                found.and_then(offered).into_iter().collect()
+            }
+            Self::Resources(tools) if list.has_resources => tools.clone(),
+            Self::Prompts(tools) if list.has_prompts => tools.clone(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 #[async_trait]
-impl<F, G> ToolSource for Selection<F, G>
-where
-    F: Fn(&ToolList) -> Vec<Arc<dyn Tool>> + Send + Sync + 'static,
-    G: Fn(&Arc<McpServer>) -> Arc<dyn ToolSource> + Send + Sync + 'static,
-{
+impl ToolSource for Selection {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.server.start();
-        let mut tools = (self.select)(&self.server.supervisor.tools.borrow());
+        let mut tools = self.part.of(&self.server.supervisor.tools.borrow(), self.server.name());
         tools.extend(self.server.connect.clone());
         tools
     }
 
     async fn for_run(&self, cx: &RunContext) -> Option<Arc<dyn ToolSource>> {
-        Some((self.again)(&self.server.of_run(cx).await?))
+        let server = self.server.of_run(cx).await?;
+        Some(match &self.part {
+            Part::Tool { name, .. } => McpServer::single_tool(&server, name),
+            Part::Resources(_) => McpServer::resources(&server),
+            Part::Prompts(_) => McpServer::prompts(&server),
+        })
     }
 
     async fn ready(&self) {
@@ -276,13 +263,13 @@ where
     }
 
     async fn respond_to_app(&self, request: &AppRequest, cx: &ToolContext) -> Option<Result<Value, ToolError>> {
-        let only = self.app_tool.as_deref()?;
+        let Part::Tool { name: only, .. } = &self.part else { return None };
         // Another entry of the agent's list can have the tool.
         let called = request.params.get("name").and_then(Value::as_str);
-        if request.method == "tools/call" && called != Some(only) {
+        if request.method == "tools/call" && called != Some(only.as_str()) {
             return None;
         }
-        self.server.respond_to_app(request, |tool| tool.name == only, cx).await
+        self.server.respond_to_app(request, |tool| tool.name == *only, cx).await
     }
 }
 

@@ -281,7 +281,7 @@ mod tests {
         let lists = Arc::new(Mutex::new(Vec::new()));
         tokio::spawn(serve(theirs, cache, lists.clone()));
         let options = McpServerOptions::command(["x"]);
-        let transport = options.transport().unwrap();
+        let transport = options.transport(None).unwrap();
         let caller = Arc::new(McpCaller::new("test".into(), options, Secrets::default(), None).unwrap());
         let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
         let mut connection = McpConnection::over(ours).await;
