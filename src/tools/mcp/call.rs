@@ -5,7 +5,7 @@
 //! start, so **what the server did before its question it does again**. When the server asks the same question again, with the same text and form, it gets the person's reply. A
 //! question that differs is a new one, and so is one that is asked a second time within a call.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use reqwest::header::HeaderMap;
@@ -72,9 +72,13 @@ impl McpCaller {
         self.person.as_ref().is_some_and(|tokens| tokens.is_refused())
     }
 
+    /// Returns an error that says what the server does.
+    pub(super) fn error(&self, what: impl fmt::Display) -> ToolError {
+        ToolError::new(format!("The MCP server `{}` {what}", self.server))
+    }
+
     pub(super) fn unavailable(&self) -> ToolError {
-        let server = &self.server;
-        ToolError::new(format!("The MCP server `{server}` is not available at the moment. Try again later."))
+        self.error("is not available at the moment. Try again later.")
     }
 
     /// Sends a request, and returns its result as JSON and the secrets that must be removed from it.
@@ -83,7 +87,6 @@ impl McpCaller {
         request: ClientRequest,
         cx: &ToolContext,
     ) -> Result<(Value, Secrets), ToolError> {
-        let server = &self.server;
         let client = self.client.lock().clone().map_err(|reason| match &self.person {
             Some(tokens) if tokens.is_refused() => tokens.login.question(cx),
             _ => self.unavailable().caused_by(reason),
@@ -92,32 +95,22 @@ impl McpCaller {
         let mut secrets = self.secrets.clone();
         secrets.extend(&Secrets::of_headers(&headers));
         // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
-        cx.trace().span().record("mcp.method.name", request.method()).record("agui.mcp.server", &**server);
+        cx.trace().span().record("mcp.method.name", request.method()).record("agui.mcp.server", &*self.server);
         cx.trace().add_to(&mut headers);
         let _turn = client.state.calls.turn().await;
-        let sent = client.send_for_run(request, headers, cx, self.options.max_timeout).await;
-        let responded = match sent {
+        let responded = match client.send_for_run(request, headers, cx, self.options.max_timeout).await {
             Ok((pending, open)) => {
                 let (begin, asked) = (Instant::now(), HashMap::new());
                 let (caller, last_sign, last_progress, last_shown) = (self, begin, None, None);
                 let call = OngoingCall { caller, cx, begin, last_sign, last_progress, last_shown, asked };
-                call.finish(pending, open).await
+                call.finish(pending, open, &client).await?
             }
-            Err(error) => Err(McpCallFailure::Request(error)),
+            Err(error) => Err(error),
         };
         client.secrets().iter().for_each(|secret| secrets.add(secret));
         match responded {
             Ok(response) => Ok((response, secrets)),
-            Err(McpCallFailure::Request(RequestError::NotTaken(error)))
-                if let Some(tokens) = &self.person
-                    && is_unauthorized(&*error) =>
-            {
-                Err(tokens.login.question(cx))
-            }
-            Err(McpCallFailure::Request(RequestError::Refused { visits, .. })) if !visits.is_empty() => {
-                Err(self.ask_for_visits(&visits, cx))
-            }
-            Err(failure) => Err(self.tool_error(failure, &client, &secrets)),
+            Err(error) => Err(self.tool_error(error, &client, &secrets, cx)),
         }
     }
 
@@ -136,18 +129,17 @@ impl McpCaller {
 
     /// Asks a person to visit the pages without which the server refuses the call. It is made again then, and can be refused again.
     fn ask_for_visits(&self, visits: &[Value], cx: &ToolContext) -> ToolError {
-        let server = &self.server;
         for number in 1..=MAX_VISITS {
             let mut open = None;
             for (at, visit) in visits.iter().enumerate().take(MAX_QUESTIONS) {
                 let Some((message, wanted @ Wanted::Visit(_))) = self.wanted("elicitation/create", visit) else {
-                    return ToolError::new(format!(
-                        "The MCP server `{server}` asks for a visit that cannot be made here."
-                    ));
+                    return self.error("asks for a visit that cannot be made here.");
                 };
                 match cx.reply_to(self.question(message, wanted, cx).key(format!("mcp-visit-{number}-{at}"))) {
                     Ok(Some(_)) => {}
-                    Ok(None) => return ToolError::new(format!("The user declined to open a page of `{server}`.")),
+                    Ok(None) => {
+                        return ToolError::new(format!("The user declined to open a page of `{}`.", self.server));
+                    }
                     Err(question) if question.is_question() => open = Some(question),
                     Err(error) => return error,
                 }
@@ -156,48 +148,39 @@ impl McpCaller {
                 return question;
             }
         }
-        ToolError::new(format!("The MCP server `{server}` refuses the call although the user has opened its pages."))
+        self.error("refuses the call although the user has opened its pages.")
     }
 
-    fn tool_error(&self, failure: McpCallFailure, client: &McpClient, secrets: &Secrets) -> ToolError {
-        let server = &self.server;
-        match failure {
-            McpCallFailure::Tool(error) => error,
-            McpCallFailure::Request(RequestError::Refused { reason, .. }) => {
+    fn tool_error(&self, error: RequestError, client: &McpClient, secrets: &Secrets, cx: &ToolContext) -> ToolError {
+        match error {
+            RequestError::Refused { visits, .. } if !visits.is_empty() => self.ask_for_visits(&visits, cx),
+            RequestError::Refused { reason, .. } => {
                 let reason = secrets.redact(&reason).unwrap_or(reason);
-                let reason = shortened(&reason, MAX_REFUSAL_CHARS);
-                ToolError::new(format!("The MCP server `{server}` refuses the call: {reason}"))
+                self.error(format_args!("refuses the call: {}", shortened(&reason, MAX_REFUSAL_CHARS)))
             }
-            McpCallFailure::Request(RequestError::NotTaken(error)) => {
+            RequestError::NotTaken(error)
+                if let Some(tokens) = &self.person
+                    && is_unauthorized(&*error) =>
+            {
+                tokens.login.question(cx)
+            }
+            RequestError::NotTaken(error) => {
                 // Without a session, one refused call says nothing about those of other callers.
                 if client.has_initialize() || is_unreachable(&*error) {
                     client.state.disconnected.notify_one();
                 }
-                ToolError::new(format!(
-                    "The MCP server `{server}` did not take the call, so it was not carried out. Try again later."
-                ))
-                .caused_by(error)
+                self.error("did not take the call, so it was not carried out. Try again later.").caused_by(error)
             }
-            McpCallFailure::Request(RequestError::Disconnected(error)) => {
+            RequestError::Disconnected(error) => {
                 client.state.disconnected.notify_one();
                 ToolError::new(format!(
-                    "The connection to the MCP server `{server}` broke during the call; it is unknown if the call was carried out."
+                    "The connection to the MCP server `{}` broke during the call; it is unknown if the call was carried out.",
+                    self.server
                 ))
                 .caused_by(error)
-            }
-            McpCallFailure::TimedOut(limit) => {
-                client.state.timed_out.notify_one();
-                let seconds = limit.as_secs_f32();
-                ToolError::new(format!("The MCP server `{server}` did not answer within {seconds} s."))
             }
         }
     }
-}
-
-enum McpCallFailure {
-    Tool(ToolError),
-    Request(RequestError),
-    TimedOut(Duration),
 }
 
 struct OngoingCall<'c> {
@@ -213,7 +196,16 @@ struct OngoingCall<'c> {
 }
 
 impl OngoingCall<'_> {
-    async fn finish(mut self, mut pending: PendingRequest, mut open: StartedCall) -> Result<Value, McpCallFailure> {
+    /// Returns what the request ends with.
+    ///
+    /// # Errors
+    /// If the call ends before: it takes too long, or waits for a person.
+    async fn finish(
+        mut self,
+        mut pending: PendingRequest,
+        mut open: StartedCall,
+        client: &McpClient,
+    ) -> Result<Result<Value, RequestError>, ToolError> {
         let McpServerOptions { timeout, max_timeout, .. } = self.caller.options;
         loop {
             let (idle_end, end) = (deadline(self.last_sign, timeout), deadline(self.begin, max_timeout));
@@ -221,10 +213,14 @@ impl OngoingCall<'_> {
                 biased;
                 response = pending.response() => {
                     open.finish();
-                    return response.map_err(McpCallFailure::Request);
+                    return Ok(response);
                 }
                 () = sleep_until(idle_end.min(end)) => {
-                    return Err(McpCallFailure::TimedOut(if idle_end <= end { timeout } else { max_timeout }));
+                    // The server is told to cancel the call before it is pinged.
+                    drop(pending);
+                    client.state.timed_out.notify_one();
+                    let limit = if idle_end <= end { timeout } else { max_timeout };
+                    return Err(self.caller.error(format_args!("did not answer within {} s.", limit.as_secs_f32())));
                 }
                 Some(signal) = open.signals.recv() => match signal {
                     CallSignal::Progress(progress) => self.progress(progress),
@@ -239,7 +235,7 @@ impl OngoingCall<'_> {
                                     // over: by the cancellation, and by the reply `cancel` to its question.
                                     open.finish();
                                 }
-                                return Err(McpCallFailure::Tool(error));
+                                return Err(error);
                             }
                         }
                     }
@@ -275,23 +271,21 @@ impl OngoingCall<'_> {
 
     /// Returns the person's reply to a question. Fails with the question if it has no reply yet.
     async fn given_reply(&mut self, message: String, wanted: Wanted) -> Result<ElicitResult, ToolError> {
-        let server = &self.caller.server;
+        let caller = self.caller;
         if self.asked.values().sum::<usize>() == MAX_QUESTIONS {
-            let problem = format!("The MCP server `{server}` asked more than {MAX_QUESTIONS} questions in one call.");
-            return Err(ToolError::new(problem));
+            return Err(caller.error(format_args!("asked more than {MAX_QUESTIONS} questions in one call.")));
         }
-        let form = match &wanted {
-            Wanted::Form(form) => Some(form.clone()),
+        let validator = match &wanted {
+            Wanted::Form(form) => Some(Validator::new(form)),
             Wanted::Visit(_) => None,
         };
+        let invalid_form = |error| caller.error(format_args!("asked with an invalid form: {error}"));
+        let validator = validator.transpose().map_err(invalid_form)?;
         let key = digest(&message, &wanted.to_string(), QUESTION_KEY_BYTES);
         let times = self.asked.entry(key.clone()).or_default();
         *times += 1;
         let key = format!("mcp-{key}-{times}");
-        let validator = form.as_ref().map(Validator::new).transpose().map_err(|error| {
-            ToolError::new(format!("The MCP server `{server}` asked with an invalid form: {error}"))
-        })?;
-        let question = self.caller.question(message, wanted, self.cx).key(key);
+        let question = caller.question(message, wanted, self.cx).key(key);
         let given = match (self.cx.reply_to(question)?, validator) {
             (None, _) => ElicitResult::new(ElicitationAction::Decline),
             (Some(_), None) => ElicitResult::new(ElicitationAction::Accept),

@@ -105,20 +105,17 @@ impl McpCaller {
     /// The error that lets the run end with the questions; and if the server asks for what no person can be asked for, or too
     /// often.
     fn ask(&self, round: &mut Round, response: &Value, cx: &ToolContext) -> Result<(), ToolError> {
-        let server = &self.server;
         round.number += 1;
         if round.number > MAX_ROUNDS {
-            return Err(ToolError::new(format!(
-                "The MCP server `{server}` did not end the call in {MAX_ROUNDS} rounds."
-            )));
+            return Err(self.error(format_args!("did not end the call in {MAX_ROUNDS} rounds.")));
         }
         round.asked.clear();
         let mut questions = Vec::new();
         for (key, request) in response.get("inputRequests").and_then(Value::as_object).into_iter().flatten() {
             let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
             let Some((message, wanted)) = self.wanted(method, request.get("params").unwrap_or(&Value::Null)) else {
-                let problem = format!("The MCP server `{server}` asks for what it cannot have here: {method}");
-                return Err(ToolError::new(shortened(&problem, MAX_STATUS_CHARS)));
+                let problem = self.error(format_args!("asks for what it cannot have here: {method}"));
+                return Err(ToolError::new(shortened(problem.message(), MAX_STATUS_CHARS)));
             };
             let asked = if matches!(wanted, Wanted::Form(_)) { Asked::Form } else { Asked::Visit };
             round.asked.insert(key.clone(), asked);
@@ -147,10 +144,7 @@ impl McpCaller {
         begun: Option<Value>,
         cx: &ToolContext,
     ) -> Result<(Value, Secrets), ToolError> {
-        let server = &self.server;
-        let Some(id) = round.task.clone() else {
-            return Err(ToolError::new(format!("The MCP server `{server}` made a task without an id of the call.")));
-        };
+        let id = round.task.clone().ok_or_else(|| self.error("made a task without an id of the call."))?;
         let mut running = RunningTask { caller: self, cx, id: Some(id.clone()) };
         let (begin, mut last_seen, mut shown) = (Instant::now(), Instant::now(), None);
         let mut task = begun.unwrap_or_default();
@@ -168,7 +162,7 @@ impl McpCaller {
                     let error = task.pointer("/error/message").and_then(Value::as_str).map(str::to_owned);
                     let reason = error.or(message).unwrap_or_default();
                     let reason = secrets.redact(&reason).unwrap_or(reason);
-                    let reason = shortened(&reason, MAX_STATUS_CHARS);
+                    let (server, reason) = (&self.server, shortened(&reason, MAX_STATUS_CHARS));
                     return Err(ToolError::new(format!("The task of the MCP server `{server}` has {ended}: {reason}")));
                 }
                 // A server may repeat questions whose answers it has, until it goes on with the task.
@@ -183,9 +177,7 @@ impl McpCaller {
             }
             if begin.elapsed() > self.options.max_timeout {
                 let seconds = self.options.max_timeout.as_secs_f32();
-                return Err(ToolError::new(format!(
-                    "The MCP server `{server}` did not end the task within {seconds} s."
-                )));
+                return Err(self.error(format_args!("did not end the task within {seconds} s.")));
             }
             if message.is_some() && message != shown {
                 let text = secrets.redact(message.as_deref().unwrap_or_default());
