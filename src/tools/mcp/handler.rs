@@ -46,13 +46,7 @@ pub(super) struct ConnectionState {
 impl ServerHandler {
     /// Returns the reply of a person; `None` if no person can be asked.
     async fn ask(&self, params: ElicitRequestParams, context: &RequestContext<RoleClient>) -> Option<ElicitResult> {
-        let (message, wanted) = match params {
-            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-                (message, Wanted::Form(serde_json::to_value(requested_schema).ok()?))
-            }
-            ElicitRequestParams::UrlElicitationParams { message, url, .. } => (message, Wanted::visit(&url)?),
-            _ => return None,
-        };
+        let (message, wanted) = Wanted::read(&serde_json::to_value(params).ok()?)?;
         if !self.allows_questions || !wanted.is_short(&message) {
             tracing::debug!(
                 server = &*self.server,

@@ -126,15 +126,9 @@ impl McpCaller {
 
     /// Returns the text of a question and what is wanted; `None` if no person can be asked.
     pub(super) fn wanted(&self, method: &str, params: &Value) -> Option<(String, Wanted)> {
-        let params = Some(params).filter(|_| self.options.elicitation)?;
-        let text = |key: &str| params.get(key).and_then(Value::as_str);
-        let wanted = match (method, text("mode")) {
-            ("elicitation/create", Some("url")) => Wanted::visit(text("url")?)?,
-            ("elicitation/create", None | Some("form")) => Wanted::Form(params.get("requestedSchema")?.clone()),
-            _ => return None,
-        };
-        let message = text("message")?;
-        wanted.is_short(message).then(|| (message.to_owned(), wanted))
+        let is_question = self.options.elicitation && method == "elicitation/create";
+        let (message, wanted) = Some(params).filter(|_| is_question).and_then(Wanted::read)?;
+        wanted.is_short(&message).then_some((message, wanted))
     }
 
     /// Asks for a task until it has ended. It is cancelled with the call, unless another server goes on with the run.

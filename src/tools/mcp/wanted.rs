@@ -20,9 +20,16 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    /// Returns `None` for what is no page of the web.
-    pub(super) fn visit(url: &str) -> Option<Self> {
-        server_url(url).map(|url| Self::Visit(url.into()))
+    /// Reads the parameters of a question: its text, and what is wanted. `None` if it is of another kind, or for what is no
+    /// page of the web.
+    pub(super) fn read(params: &Value) -> Option<(String, Self)> {
+        let text = |key: &str| params.get(key).and_then(Value::as_str);
+        let wanted = match text("mode") {
+            Some("url") => Self::Visit(server_url(text("url")?)?.into()),
+            None | Some("form") => Self::Form(params.get("requestedSchema")?.clone()),
+            Some(_) => return None,
+        };
+        Some((text("message")?.to_owned(), wanted))
     }
 
     /// Returns whether a person can be shown it, with its question.
