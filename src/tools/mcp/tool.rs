@@ -6,12 +6,7 @@ use async_trait::async_trait;
 use rmcp::model::{CallToolRequest, CallToolRequestParams};
 use serde_json::Value;
 
-use super::{
-    annotations::Effects,
-    call::McpCaller,
-    result,
-    tool_ui::{ToolUi, page_event},
-};
+use super::{annotations::Effects, call::McpCaller, result, tool_ui::ToolUi};
 use crate::{
     protocol::{
         JsonObject, MessageContent,
@@ -127,10 +122,8 @@ impl Tool for McpTool {
     async fn call(&self, arguments: JsonObject, cx: &ToolContext) -> Result<MessageContent, ToolError> {
         let request = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments.clone());
         let (response, secrets) = self.caller.call(CallToolRequest::new(request), cx).await?;
-        let McpCaller { server, options, .. } = &*self.caller;
-        let page = page_event(&self.ui, server, options, arguments, &response, &secrets, cx);
-        page.into_iter().for_each(|event| cx.emit_after_result(event));
-        result::to_content(&response, options.max_result_bytes, &secrets)
+        self.show_page(arguments, &response, &secrets, cx);
+        result::to_content(&response, self.caller.options.max_result_bytes, &secrets)
     }
 }
 

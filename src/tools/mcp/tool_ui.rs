@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::options::McpServerOptions;
+use super::{call::McpCaller, tool::McpTool};
 use crate::{
-    protocol::{Event, JsonObject, MessageId, event::ActivitySnapshot},
+    protocol::{JsonObject, MessageId, event::ActivitySnapshot},
     tools::{ToolContext, secrets::Secrets},
 };
 
@@ -42,31 +42,26 @@ pub(super) fn is_page(uri: &str) -> bool {
     uri.starts_with("ui://")
 }
 
-/// Returns the event that shows a page with the result of a call; `None` if the tool has no page, or the result is too large.
-pub(super) fn page_event(
-    ui: &ToolUi,
-    server: &str,
-    options: &McpServerOptions,
-    arguments: JsonObject,
-    response: &Value,
-    secrets: &Secrets,
-    cx: &ToolContext,
-) -> Option<Event> {
-    let uri = ui.resource_uri.as_ref().filter(|_| options.apps)?;
-    let mut result = response.clone();
-    redact(&mut result, secrets);
-    if result.to_string().len() > options.max_result_bytes {
-        tracing::warn!(server, uri, "the result is too large to be shown by the tool's page");
-        return None;
+impl McpTool {
+    /// Shows the tool's page with the result of a call, after it. A tool can have no page, and a result can be too large.
+    pub(super) fn show_page(&self, arguments: JsonObject, response: &Value, secrets: &Secrets, cx: &ToolContext) {
+        let McpCaller { server, options, .. } = &*self.caller;
+        let Some(uri) = self.ui.resource_uri.as_ref().filter(|_| options.apps) else { return };
+        let mut result = response.clone();
+        redact(&mut result, secrets);
+        if result.to_string().len() > options.max_result_bytes {
+            tracing::warn!(server = &**server, uri, "the result is too large to be shown by the tool's page");
+            return;
+        }
+        // `toolCallId` is for front ends that show a page in the place of its call.
+        let content = json!({
+            "result": result, "resourceUri": uri, "serverHash": server, "serverId": server, "toolInput": arguments,
+            "toolCallId": cx.call_id(),
+        });
+        let Value::Object(content) = content else { return };
+        let id = MessageId::from(format!("{ACTIVITY}-{}", cx.call_id()));
+        cx.emit_after_result(ActivitySnapshot::new(id, ACTIVITY, content).into());
     }
-    // `toolCallId` is for front ends that show a page in the place of its call.
-    let content = json!({
-        "result": result, "resourceUri": uri, "serverHash": server, "serverId": server, "toolInput": arguments,
-        "toolCallId": cx.call_id(),
-    });
-    let Value::Object(content) = content else { return None };
-    let id = MessageId::from(format!("{ACTIVITY}-{}", cx.call_id()));
-    Some(ActivitySnapshot::new(id, ACTIVITY, content).into())
 }
 
 /// Removes the secrets from all texts of a result.
