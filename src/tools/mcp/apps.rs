@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     agent::AppRequest,
-    protocol::JsonObject,
     tools::{Approval, Tool as _, ToolContext, ToolError},
 };
 
@@ -43,10 +42,7 @@ pub(super) async fn respond(
             let name = text("name");
             let tool = tools.iter().find(|tool| tool.name == name && tool.ui.is_for_app);
             let tool = tool.ok_or_else(|| ToolError::new(format!("the page has no tool {name:?}")))?;
-            let arguments = match request.params.get("arguments") {
-                Some(Value::Object(arguments)) => arguments.clone(),
-                _ => JsonObject::new(),
-            };
+            let arguments = request.params.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
             if tool.approval(&arguments) != Approval::NotNeeded {
                 return Err(ToolError::new(format!("a call of {name:?} needs approval")));
             }

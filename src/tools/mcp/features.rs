@@ -108,12 +108,9 @@ async fn list_prompts(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolCon
     listing::to_content(lines, &response, caller.options.max_result_bytes, &secrets)
 }
 
-async fn get_prompt(caller: Arc<McpCaller>, mut arguments: JsonObject, cx: ToolContext) -> FeatureResult {
+async fn get_prompt(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
     let name = arguments.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let arguments = match arguments.remove("arguments") {
-        Some(Value::Object(arguments)) => arguments,
-        _ => JsonObject::new(),
-    };
+    let arguments = arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();
     let request = GetPromptRequestParams::new(name).with_arguments(arguments);
     let (response, secrets) = caller.call(GetPromptRequest::new(request), &cx).await?;
     let messages = response.get("messages").and_then(Value::as_array).into_iter().flatten();
