@@ -166,17 +166,12 @@ impl StreamableHttpClient for McpHttpClient {
 
 /// Returns whether the server has certainly not carried out the message that failed so.
 pub(super) fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
-    match error.downcast_ref::<HttpError>() {
-        Some(StreamableHttpError::Client(error)) => error.is_connect(),
+    let is_refused = match error.downcast_ref::<HttpError>() {
         Some(StreamableHttpError::HttpStatus(error)) => error.status == StatusCode::TOO_MANY_REQUESTS,
-        Some(error) => matches!(
-            error,
-            StreamableHttpError::AuthRequired(_)
-                | StreamableHttpError::SessionExpired
-                | StreamableHttpError::ReinitializationFailed(_)
-        ),
-        None => false,
-    }
+        Some(StreamableHttpError::SessionExpired | StreamableHttpError::ReinitializationFailed(_)) => true,
+        _ => false,
+    };
+    is_refused || is_unreachable(error) || is_unauthorized(error)
 }
 
 /// Returns whether nothing listens at the URL.
@@ -291,18 +286,19 @@ async fn refusal(response: Response) -> Result<ServerJsonRpcMessage, HttpError> 
         return Err(refused);
     }
     let body = read_excerpt(response, REFUSAL_BYTES, REFUSAL_TIME).await;
-    match serde_json::from_slice(&body) {
-        Ok(error @ JsonRpcMessage::Error(_)) if is_json && status != StatusCode::FORBIDDEN => Ok(error),
-        _ => {
-            let text = format!("HTTP {status}: {}", String::from_utf8_lossy(&body));
-            match failure {
-                Some(failure) => Err(failure),
-                None if status.is_client_error() => {
-                    Ok(ServerJsonRpcMessage::error(ErrorData::invalid_request(text, None), None))
-                }
-                None => Err(StreamableHttpError::UnexpectedServerResponse(text.into())),
-            }
+    if let Ok(error @ JsonRpcMessage::Error(_)) = serde_json::from_slice(&body)
+        && is_json
+        && status != StatusCode::FORBIDDEN
+    {
+        return Ok(error);
+    }
+    let text = format!("HTTP {status}: {}", String::from_utf8_lossy(&body));
+    match failure {
+        Some(failure) => Err(failure),
+        None if status.is_client_error() => {
+            Ok(ServerJsonRpcMessage::error(ErrorData::invalid_request(text, None), None))
         }
+        None => Err(StreamableHttpError::UnexpectedServerResponse(text.into())),
     }
 }
 
