@@ -67,11 +67,16 @@ pub(super) fn header_map(headers: &IndexMap<String, HeaderSource>) -> Result<Hea
     Ok(map)
 }
 
-pub(super) fn check_not_zero<const N: usize>(options: [(&str, bool); N]) -> Result<(), InvalidOption> {
-    match options.into_iter().find(|(_, is_zero)| *is_zero) {
-        Some((key, _)) => Err(InvalidOption::new(key, "at least 1 is needed")),
+/// Fails with the first option that is wrong. Each stands with whether it is, its key and its problem.
+pub(super) fn check_each<'a>(options: impl IntoIterator<Item = (bool, &'a str, &'a str)>) -> Result<(), InvalidOption> {
+    match options.into_iter().find(|(is_wrong, ..)| *is_wrong) {
+        Some((_, key, problem)) => Err(InvalidOption::new(key, problem)),
         None => Ok(()),
     }
+}
+
+pub(super) fn check_not_zero<const N: usize>(options: [(&str, bool); N]) -> Result<(), InvalidOption> {
+    check_each(options.map(|(key, is_zero)| (is_zero, key, "at least 1 is needed")))
 }
 
 #[cfg(test)]

@@ -20,12 +20,14 @@ use crate::{
             Authorization, ClientAuth, LoginServer, TokenSource,
             options::{self as login_options, LoginKind},
         },
-        options::{HeaderSource, InvalidOption, check_not_zero},
+        options::{HeaderSource, InvalidOption, check_each, check_not_zero},
     },
     upstream::trust::is_trusted_url,
 };
 
 const NEEDED_FOR_LOGIN: [&str; 3] = ["login_authorization_url", "login_token_url", "login_client_id"];
+const MISSING_FOR_LOGIN: &str = "it is needed with `login`: a web service does not name its authorization server";
+const UNTRUSTED_URL: &str = "expected https, without credentials; http is accepted for this machine only";
 const CLIENT_HEADERS: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
 
 /// Options of an HTTP tool: a table `[tools.NAME]` of the configuration.
@@ -191,15 +193,14 @@ impl HttpToolOptions {
     /// # Errors
     /// An [`InvalidOption`] for the first wrong option.
     pub fn check(&self) -> Result<(), InvalidOption> {
-        let invalid = |key: &str, problem: &str| Err(InvalidOption::new(key, problem));
         if let Some(name) = self.headers.keys().find(|name| is_reserved(name)) {
-            return invalid("headers", &format!("`{}` is set by the server itself", name.to_ascii_lowercase()));
+            let problem = format!("`{}` is set by the server itself", name.to_ascii_lowercase());
+            return Err(InvalidOption::new("headers", problem));
         }
         self.check_login()?;
         self.caller_headers()?;
-        if self.result.as_ref().is_some_and(|selection| !selection.is_valid()) {
-            return invalid("result", "a JSON Pointer such as \"/current/summary\" begins with a `/`");
-        }
+        let is_wrong = self.result.as_ref().is_some_and(|selection| !selection.is_valid());
+        check_each([(is_wrong, "result", "a JSON Pointer such as \"/current/summary\" begins with a `/`")])?;
         check_not_zero([("timeout_secs", self.timeout.is_zero()), ("max_result_bytes", self.max_result_bytes == 0)])
     }
 
@@ -217,18 +218,12 @@ impl HttpToolOptions {
         ];
         let further: Vec<_> = urls.iter().map(|(key, url)| (*key, url.is_some())).chain(further).collect();
         login_options::check(self.login, &further, &self.headers)?;
-        let is_needed = |(key, is_set): &&(&str, bool)| !is_set && NEEDED_FOR_LOGIN.contains(key);
-        let untrusted = urls.iter().find(|(_, url)| url.as_ref().is_some_and(|url| !is_trusted_url(url)));
-        let (key, problem) = if let (Some(_), Some((key, _))) = (self.login, further.iter().find(is_needed)) {
-            (*key, "it is needed with `login`: a web service does not name its authorization server")
-        } else if let Some((key, _)) = untrusted {
-            (*key, "expected https, without credentials; http is accepted for this machine only")
-        } else if self.login_client_auth.is_some() && self.login_client_secret_env.is_none() {
-            ("login_client_auth", "it is for `login_client_secret_env` only")
-        } else {
-            return Ok(());
-        };
-        Err(InvalidOption::new(key, problem))
+        let is_missing = |key, is_set: bool| self.login.is_some() && !is_set && NEEDED_FOR_LOGIN.contains(key);
+        let is_untrusted = |url: &Option<String>| url.as_deref().is_some_and(|url| !is_trusted_url(url));
+        let is_auth_of_none = self.login_client_auth.is_some() && self.login_client_secret_env.is_none();
+        check_each(further.iter().map(|(key, is_set)| (is_missing(key, *is_set), *key, MISSING_FOR_LOGIN)))?;
+        check_each(urls.iter().map(|(key, url)| (is_untrusted(url), *key, UNTRUSTED_URL)))?;
+        check_each([(is_auth_of_none, "login_client_auth", "it is for `login_client_secret_env` only")])
     }
 
     /// Returns the service as one that people log in at, with the client's secret from the environment, and its name, by which

@@ -16,11 +16,12 @@ use crate::tools::{
         LoginServer, PersonTokens,
         options::{self as login_options, LoginKind},
     },
-    options::{HeaderSource, InvalidOption, check_not_zero, header_map},
+    options::{HeaderSource, InvalidOption, check_each, check_not_zero, header_map},
 };
 use crate::upstream::{secret_names::secret_variable, trust::server_url};
 
 const PROTOCOL_HEADERS: [&str; 4] = ["accept", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
+const INVALID_URL: &str = "expected a URL such as \"https://mcp.example.com/mcp\", without credentials";
 /// Headers that describe the connection or the body.
 const CLIENT_HEADERS: [&str; 6] =
     ["host", "content-length", "content-type", "transfer-encoding", "connection", "upgrade"];
@@ -125,46 +126,37 @@ impl McpServerOptions {
     /// # Errors
     /// An [`InvalidOption`] for the first wrong option.
     pub fn check(&self) -> Result<(), InvalidOption> {
-        let invalid = |key: &str, problem: &str| Err(InvalidOption::new(key, problem));
-        match (&self.command, &self.url) {
-            (None, None) => {
-                let problem = "an MCP server needs `command`, a program to start, or `url`, an address".to_owned();
-                return Err(InvalidOption::whole(problem));
-            }
-            (Some(_), Some(_)) => return invalid("url", "there is a `command` already; set only one of them"),
-            (Some(command), None) if command.first().is_none_or(String::is_empty) => {
-                return invalid("command", "expected a program and its arguments");
-            }
-            (Some(_), None) if !self.headers.is_empty() => return invalid("headers", "only a `url` has headers"),
-            (Some(_), None) if !self.headers_from.is_empty() => {
-                return invalid("headers_from", "only a `url` has headers");
-            }
-            (Some(_), None) if self.oauth.is_some() => return invalid("oauth", "only a `url` has access tokens"),
-            (None, Some(_)) if !self.env.is_empty() => return invalid("env", "only a `command` has an environment"),
-            (None, Some(_)) if !self.env_from.is_empty() => {
-                return invalid("env_from", "only a `command` has an environment");
-            }
-            (None, Some(url)) if server_url(url).is_none() => {
-                return invalid("url", "expected a URL such as \"https://mcp.example.com/mcp\", without credentials");
-            }
-            _ => {}
+        let (has_command, has_url) = (self.command.is_some(), self.url.is_some());
+        if !has_command && !has_url {
+            let problem = "an MCP server needs `command`, a program to start, or `url`, an address";
+            return Err(InvalidOption::whole(problem));
         }
+        let has_program = self.command.iter().flatten().next().is_some_and(|program| !program.is_empty());
+        let is_valid_url = self.url.as_deref().is_some_and(|url| server_url(url).is_some());
+        check_each([
+            (has_command && has_url, "url", "there is a `command` already; set only one of them"),
+            (has_command && !has_program, "command", "expected a program and its arguments"),
+            (has_command && !self.headers.is_empty(), "headers", "only a `url` has headers"),
+            (has_command && !self.headers_from.is_empty(), "headers_from", "only a `url` has headers"),
+            (has_command && self.oauth.is_some(), "oauth", "only a `url` has access tokens"),
+            (has_url && !self.env.is_empty(), "env", "only a `command` has an environment"),
+            (has_url && !self.env_from.is_empty(), "env_from", "only a `command` has an environment"),
+            (has_url && !is_valid_url, "url", INVALID_URL),
+        ])?;
         if let Some(name) = self.headers.keys().find(|name| PROTOCOL_HEADERS.contains(&&*name.to_ascii_lowercase())) {
-            return invalid("headers", &format!("`{}` is set by the protocol", name.to_ascii_lowercase()));
+            let problem = format!("`{}` is set by the protocol", name.to_ascii_lowercase());
+            return Err(InvalidOption::new("headers", problem));
         }
         if let Some(oauth) = &self.oauth {
             oauth.check()?;
-            if self.headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str())) {
-                return invalid("headers", "`authorization` is set by `oauth`");
-            }
+            let is_set = self.headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
+            check_each([(is_set, "headers", "`authorization` is set by `oauth`")])?;
         }
         self.check_login()?;
         self.caller_headers()?;
-        if !self.prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-            || self.prefix.len() > 64
-        {
-            return invalid("prefix", "names of tools have at most 64 letters, digits, `-` and `_`");
-        }
+        let is_portable = self.prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        let is_wrong = !is_portable || self.prefix.len() > 64;
+        check_each([(is_wrong, "prefix", "names of tools have at most 64 letters, digits, `-` and `_`")])?;
         check_not_zero([
             ("timeout_secs", self.timeout.is_zero()),
             ("max_timeout_secs", self.max_timeout.is_zero()),
@@ -180,16 +172,13 @@ impl McpServerOptions {
             ("login_scopes", !self.login_scopes.is_empty()),
         ];
         login_options::check(self.login, &further, &self.headers)?;
-        let (key, problem) = if self.login.is_some() && self.url.is_none() {
-            ("login", "only a `url` has logins")
-        } else if self.login.is_some() && self.oauth.is_some() {
-            ("login", "there is `oauth` already; set only one of them")
-        } else if self.login_client_secret_env.is_some() && self.login_client_id.is_none() {
-            ("login_client_secret_env", "it is for `login_client_id` only")
-        } else {
-            return Ok(());
-        };
-        Err(InvalidOption::new(key, problem))
+        let has_login = self.login.is_some();
+        let is_secret_of_none = self.login_client_secret_env.is_some() && self.login_client_id.is_none();
+        check_each([
+            (has_login && self.url.is_none(), "login", "only a `url` has logins"),
+            (has_login && self.oauth.is_some(), "login", "there is `oauth` already; set only one of them"),
+            (is_secret_of_none, "login_client_secret_env", "it is for `login_client_id` only"),
+        ])
     }
 
     /// Returns the server as one that people log in at, with the client's secret from the environment; `None` without `login`.
