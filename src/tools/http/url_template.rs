@@ -6,13 +6,13 @@
 //! some servers decode more than once, and others cut `;` and what follows it from a segment, a path argument is refused if
 //! it is empty or has a segment `.` or `..` in any of these readings.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::slice;
+
 use reqwest::Url;
 use serde_json::Value;
 
-use crate::protocol::JsonObject;
+use crate::{base::text::path_segment, protocol::JsonObject};
 
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~').remove(b'.');
 const MAX_URL_BYTES: usize = 16 * 1024;
 /// Arguments that are still encoded after so many decodings are refused.
 const MAX_DECODINGS: usize = 4;
@@ -113,7 +113,7 @@ impl UrlTemplate {
             }
         }
         for (argument, value) in in_query {
-            push_pairs(&mut pairs, &encode(argument), argument, Some(value))?;
+            push_pairs(&mut pairs, &path_segment(argument), argument, Some(value))?;
         }
         self.join(segments, &pairs)
     }
@@ -169,8 +169,8 @@ fn fill_segment(pieces: &[UrlPiece], arguments: &JsonObject) -> Result<String, S
             UrlPiece::Place(name) => {
                 let value = arguments.get(name).filter(|value| !value.is_null());
                 let value = value.ok_or_else(|| format!("The argument `{name}` is required."))?;
-                let text = joined_text(name, value)?;
-                encoded.push_str(&encode(&text));
+                let text = texts(name, value)?.join(",");
+                encoded.push_str(&path_segment(&text));
                 plain.push_str(&text);
                 has_place = true;
             }
@@ -209,7 +209,7 @@ fn fill_value(pieces: &[UrlPiece], arguments: &JsonObject) -> Result<Option<Stri
             UrlPiece::Fixed(text) => encoded.push_str(text),
             UrlPiece::Place(name) => match arguments.get(name) {
                 None | Some(Value::Null) => return Ok(None),
-                Some(value) => encoded.push_str(&encode(&joined_text(name, value)?)),
+                Some(value) => encoded.push_str(&path_segment(&texts(name, value)?.join(","))),
             },
         }
     }
@@ -219,33 +219,22 @@ fn fill_value(pieces: &[UrlPiece], arguments: &JsonObject) -> Result<Option<Stri
 fn push_pairs(pairs: &mut Vec<String>, name: &str, argument: &str, value: Option<&Value>) -> Result<(), String> {
     let texts = match value {
         None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(items)) => items.iter().map(|item| scalar(argument, item)).collect::<Result<_, _>>()?,
         Some(object @ Value::Object(_)) => vec![object.to_string()],
-        Some(value) => vec![scalar(argument, value)?],
+        Some(value) => texts(argument, value)?,
     };
-    pairs.extend(texts.iter().map(|text| format!("{name}={}", encode(text))));
+    pairs.extend(texts.iter().map(|text| format!("{name}={}", path_segment(text))));
     Ok(())
 }
 
-fn joined_text(argument: &str, value: &Value) -> Result<String, String> {
-    match value {
-        Value::Array(items) => {
-            Ok(items.iter().map(|item| scalar(argument, item)).collect::<Result<Vec<_>, _>>()?.join(","))
-        }
-        value => scalar(argument, value),
-    }
-}
-
-fn scalar(argument: &str, value: &Value) -> Result<String, String> {
-    match value {
+/// Returns the text of a value, or those of a list.
+fn texts(argument: &str, value: &Value) -> Result<Vec<String>, String> {
+    let values = value.as_array().map_or(slice::from_ref(value), Vec::as_slice);
+    let text = |value: &Value| match value {
         Value::String(text) => Ok(text.clone()),
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
         _ => Err(format!("The argument `{argument}` must be a string, a number or a boolean here.")),
-    }
-}
-
-fn encode(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
+    };
+    values.iter().map(text).collect()
 }
 
 #[cfg(test)]
