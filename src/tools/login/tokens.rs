@@ -87,6 +87,45 @@ impl PersonLogin {
         let login = login.inspect_err(|error| tracing::warn!(server = &*self.server, %error, "no login can be read"));
         login.ok().flatten().map(|(login, _)| login.id)
     }
+
+    /// Renews a token that this server has claimed. `version` is that of the claim in the store.
+    async fn renew(
+        self,
+        owner: String,
+        mut stored: StoredLogin,
+        version: i64,
+        refresh: String,
+        refused: Option<String>,
+    ) -> Result<Option<StoredLogin>, LoginError> {
+        let Self { service, server } = self;
+        let (name, at) = (login_name(&server), service.server(&server)?);
+        stored.source.client = at.client_of(&stored.source).clone();
+        let grant = [("grant_type", "refresh_token"), ("refresh_token", &*refresh)];
+        let failure = match ask_for_token(&at.http, &stored.source, &grant).await {
+            Ok(token) => {
+                stored.take(token);
+                None
+            }
+            Err(refusal) if refusal.is_invalid_grant => {
+                tracing::info!(server = &*server, why = refusal.text, "the login of a person has ended");
+                service.stored()?.delete_sealed(&owner, Some(&name), Some(version)).await?;
+                return Ok(None);
+            }
+            Err(refusal) => {
+                stored.renewing_until = 0;
+                Some(refusal.text)
+            }
+        };
+        let written = service.write(&owner, &name, &stored, None, ExpectedValue::Version(version)).await?;
+        match failure {
+            // Meanwhile the connection was revoked, or the person has logged in again.
+            None if written.is_none() => Ok(None),
+            Some(text) if !stored.is_usable(refused.as_deref()) => {
+                Err(LoginError::Failed(format!("no access token: {text}")))
+            }
+            _ => Ok(Some(stored)),
+        }
+    }
 }
 
 /// The tokens of a person at a server.
@@ -163,51 +202,8 @@ impl PersonTokens {
             let written = service.write(owner, &name, &claimed, None, ExpectedValue::Version(version)).await?;
             let Some(version) = written else { continue };
             // It goes on if this call ends: the authorization server may give a new refresh token once.
-            let renewal = Renewal { login: self.login.clone(), owner: owner.to_owned(), stored: claimed, version };
-            return CompleteOnDrop::new(renewal.run(refresh, refused.map(str::to_owned))).await;
-        }
-    }
-}
-
-/// The renewal of a token that this server has claimed.
-struct Renewal {
-    login: PersonLogin,
-    owner: String,
-    stored: StoredLogin,
-    /// That of the claim in the store.
-    version: i64,
-}
-
-impl Renewal {
-    async fn run(self, refresh: String, refused: Option<String>) -> Result<Option<StoredLogin>, LoginError> {
-        let Self { login: PersonLogin { service, server }, owner, mut stored, version } = self;
-        let name = login_name(&server);
-        let at = service.server(&server)?;
-        stored.source.client = at.client_of(&stored.source).clone();
-        let grant = [("grant_type", "refresh_token"), ("refresh_token", &*refresh)];
-        let failure = match ask_for_token(&at.http, &stored.source, &grant).await {
-            Ok(token) => {
-                stored.take(token);
-                None
-            }
-            Err(refusal) if refusal.is_invalid_grant => {
-                tracing::info!(server = &*server, why = refusal.text, "the login of a person has ended");
-                service.stored()?.delete_sealed(&owner, Some(&name), Some(version)).await?;
-                return Ok(None);
-            }
-            Err(refusal) => {
-                stored.renewing_until = 0;
-                Some(refusal.text)
-            }
-        };
-        let written = service.write(&owner, &name, &stored, None, ExpectedValue::Version(version)).await?;
-        match failure {
-            // Meanwhile the connection was revoked, or the person has logged in again.
-            None if written.is_none() => Ok(None),
-            Some(text) if !stored.is_usable(refused.as_deref()) => {
-                Err(LoginError::Failed(format!("no access token: {text}")))
-            }
-            _ => Ok(Some(stored)),
+            let (login, owner, refused) = (self.login.clone(), owner.to_owned(), refused.map(str::to_owned));
+            return CompleteOnDrop::new(login.renew(owner, claimed, version, refresh, refused)).await;
         }
     }
 }
