@@ -11,9 +11,19 @@ mod linux;
 #[path = "unsupported.rs"]
 mod linux;
 mod options;
-mod owner;
+
+use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
 pub(crate) use self::options::TOOL_NAMES;
-pub(crate) use self::owner::WorkspaceOwner;
 pub use self::{linux::Sandbox, options::SandboxOptions};
+use crate::protocol::ThreadId;
+
+/// The conversation of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WorkspaceOwner {
+    /// The id of the principal; `None` on a server without authentication.
+    pub(crate) principal: Option<String>,
+    /// The thread's id.
+    pub(crate) thread: ThreadId,
+}
