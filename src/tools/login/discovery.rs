@@ -81,29 +81,18 @@ impl Discovery {
         let header = refused.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
         let challenge = header.filter(|_| refused.status() == StatusCode::UNAUTHORIZED).unwrap_or_default();
         let resource = self.resource(parameter(challenge, "resource_metadata")).await?;
-        let mut failure = failed("the server names no authorization server".to_owned());
+        let mut found = Err(failed("the server names no authorization server".to_owned()));
         for issuer in resource.authorization_servers.iter().take(MAX_AUTHORIZATION_SERVERS) {
-            match self.issuer(issuer).await {
-                Ok(metadata) => {
-                    let wanted = parameter(challenge, "scope").unwrap_or_default();
-                    let wanted = wanted.split_whitespace().map(str::to_owned).collect();
-                    let choices = [self.scopes.clone(), wanted, resource.scopes_supported];
-                    let scopes = choices.into_iter().find(|scopes| !scopes.is_empty()).unwrap_or_default();
-                    return self.authorization_at(metadata, scopes, resource.resource, redirect_uri).await;
-                }
-                Err(error) => failure = error,
+            found = self.issuer(issuer).await;
+            if found.is_ok() {
+                break;
             }
         }
-        Err(failure)
-    }
-
-    async fn authorization_at(
-        &self,
-        metadata: IssuerMetadata,
-        mut scopes: Vec<String>,
-        resource: String,
-        redirect_uri: &str,
-    ) -> Result<Authorization, LoginError> {
+        let metadata = found?;
+        let wanted = parameter(challenge, "scope").unwrap_or_default();
+        let wanted = wanted.split_whitespace().map(str::to_owned).collect();
+        let choices = [self.scopes.clone(), wanted, resource.scopes_supported];
+        let mut scopes = choices.into_iter().find(|scopes| !scopes.is_empty()).unwrap_or_default();
         // Without it, many give no refresh token.
         let offline = "offline_access".to_owned();
         if metadata.scopes_supported.contains(&offline) && !scopes.contains(&offline) {
@@ -123,7 +112,7 @@ impl Discovery {
                 // A wrong one is not worth a failure.
                 revocation_endpoint: metadata.revocation_endpoint.filter(|url| self.check(url).is_ok()),
                 client,
-                resource: Some(resource),
+                resource: Some(resource.resource),
             },
         })
     }
