@@ -282,17 +282,14 @@ impl ToolContext {
             questions.unnamed += 1;
             questions.unnamed.to_string()
         });
-        match self.0.replies.get(&key) {
-            Some(PersonsReply::Resolved(value)) => Ok(Some(value.clone())),
-            Some(PersonsReply::Cancelled) => Ok(None),
-            None => {
-                let interrupt = self.0.replies.interrupt(&key, question, self.call_id())?;
-                if questions.open.iter().all(|open| open.id != interrupt.id) {
-                    questions.open.push(interrupt);
-                }
-                Err(ToolError::question())
-            }
+        if let Some(given) = self.given_reply(&key) {
+            return Ok(given);
         }
+        let interrupt = self.0.replies.interrupt(&key, question, self.call_id())?;
+        if questions.open.iter().all(|open| open.id != interrupt.id) {
+            questions.open.push(interrupt);
+        }
+        Err(ToolError::question())
     }
 
     /// Asks several questions at once. The next call gets what is kept, and the replies to these questions alone.
