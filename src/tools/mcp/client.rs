@@ -7,9 +7,8 @@ use reqwest::header::HeaderMap;
 use rmcp::{
     Peer, RoleClient,
     model::{
-        CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, GetExtensions as _,
-        GetMeta as _, ListToolsRequest, PaginatedRequestParams, PingRequest, ProgressToken, ProtocolVersion, RequestId,
-        ServerResult,
+        CancelledNotification, CancelledNotificationParam, ClientRequest, GetExtensions as _, GetMeta as _,
+        ListToolsRequest, PaginatedRequestParams, PingRequest, ProgressToken, ProtocolVersion, RequestId, ServerResult,
     },
     service::{PeerRequestOptions, ServiceError},
 };
@@ -173,29 +172,30 @@ impl PendingRequest {
 
     /// Cancels the request, and waits until the server has been told.
     pub(super) async fn cancel(mut self) {
-        if let Some(cancelled) = self.cancellation() {
-            let _ = timeout(CANCEL_TIMEOUT, self.peer.send_notification(cancelled)).await;
+        if let Some(sending) = self.cancellation() {
+            sending.await;
         }
     }
 
-    fn cancellation(&mut self) -> Option<ClientNotification> {
+    /// Returns what tells the server that the request is cancelled; `None` after the response.
+    fn cancellation(&mut self) -> Option<impl Future<Output = ()> + use<>> {
         let reason = Some("the call is no longer wanted".to_owned());
         let params = CancelledNotificationParam::new(Some(self.id.take()?), reason);
         let mut cancelled = CancelledNotification::new(params);
         if !self.headers.is_empty() {
             cancelled.extensions.insert(MessageHeaders(std::mem::take(&mut self.headers)));
         }
-        Some(cancelled.into())
+        let peer = self.peer.clone();
+        Some(async move {
+            let _ = timeout(CANCEL_TIMEOUT, peer.send_notification(cancelled.into())).await;
+        })
     }
 }
 
 impl Drop for PendingRequest {
     fn drop(&mut self) {
-        if let (Some(cancelled), Ok(runtime)) = (self.cancellation(), Handle::try_current()) {
-            let peer = self.peer.clone();
-            runtime.spawn(async move {
-                let _ = timeout(CANCEL_TIMEOUT, peer.send_notification(cancelled)).await;
-            });
+        if let (Some(sending), Ok(runtime)) = (self.cancellation(), Handle::try_current()) {
+            runtime.spawn(sending);
         }
     }
 }
