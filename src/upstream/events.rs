@@ -14,7 +14,7 @@ use std::{
 
 use async_stream::try_stream;
 use bytes::Bytes;
-use futures::{Stream, StreamExt as _, future, stream::BoxStream};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, future, stream::BoxStream};
 use reqwest::Response;
 use sse_stream::{Sse, SseByteStream};
 use tokio::{
@@ -96,14 +96,11 @@ static LARGE_EVENTS: Semaphore = Semaphore::const_new(4);
 const CUT_OFF_ID: &str = "agui-server: the stream ended here";
 
 fn parse(bytes: BoxStream<'static, Result<Bytes, BodyError>>, limits: StreamLimits) -> ServerEvents {
-    let with_data = parse_raw(bytes, limits).filter_map(|event| {
-        future::ready(match event {
-            Ok(event) => event.data.map(|data| {
-                let is_cut_off = event.id.as_deref() == Some(CUT_OFF_ID);
-                Ok(ServerEvent { name: event.event, id: event.id.filter(|_| !is_cut_off), data, is_cut_off })
-            }),
-            Err(error) => Some(Err(error)),
-        })
+    let with_data = parse_raw(bytes, limits).try_filter_map(|event| {
+        future::ok(event.data.map(|data| {
+            let is_cut_off = event.id.as_deref() == Some(CUT_OFF_ID);
+            ServerEvent { name: event.event, id: event.id.filter(|_| !is_cut_off), data, is_cut_off }
+        }))
     });
     with_data.boxed()
 }
@@ -114,8 +111,7 @@ pub(crate) fn raw_events(
     response: Response,
     limits: StreamLimits,
 ) -> impl Stream<Item = Result<Sse, StreamError>> + Send + 'static {
-    parse_raw(pieces(response), limits)
-        .filter(|event| future::ready(!matches!(event, Ok(event) if event.id.as_deref() == Some(CUT_OFF_ID))))
+    parse_raw(pieces(response), limits).try_filter(|event| future::ready(event.id.as_deref() != Some(CUT_OFF_ID)))
 }
 
 fn parse_raw(
