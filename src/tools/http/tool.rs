@@ -75,7 +75,7 @@ impl HttpTool {
     fn request(&self, arguments: &JsonObject, of_caller: HeaderMap) -> Result<RequestBuilder, String> {
         let rest = arguments.iter().filter(|(name, _)| !self.placed.contains(*name));
         let method = Method::from(self.options.method);
-        let request = if self.options.method.has_body() {
+        let mut request = if self.options.method.has_body() {
             let body: JsonObject = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
             self.client.request(method, self.template.fill(arguments, &[])?).json(&body)
         } else {
@@ -83,9 +83,9 @@ impl HttpTool {
             let query: Vec<_> = rest.filter(|(name, _)| !self.template.sets(name)).collect();
             self.client.request(method, self.template.fill(arguments, &query)?)
         };
-        let accept =
-            if self.headers.contains_key(ACCEPT) { None } else { Some("application/json, text/*;q=0.9, */*;q=0.5") };
-        let request = accept.into_iter().fold(request, |request, types| request.header(ACCEPT, types));
+        if !self.headers.contains_key(ACCEPT) {
+            request = request.header(ACCEPT, "application/json, text/*;q=0.9, */*;q=0.5");
+        }
         Ok(request.headers(self.headers.clone()).headers(of_caller))
     }
 
@@ -131,20 +131,18 @@ impl HttpTool {
     }
 
     async fn sent(&self, request: RequestBuilder) -> Result<Response, ToolError> {
-        request.send().await.map_err(|error| self.send_error(error))
-    }
-
-    fn send_error(&self, error: reqwest::Error) -> ToolError {
-        let host = self.template.host();
-        let message = if error.is_connect() {
-            format!("{host} cannot be reached.")
-        } else if error.is_timeout() {
-            format!("{host} does not answer.")
-        } else {
-            format!("The request to {host} failed.")
-        };
-        // The URL has the arguments in it, which must not be logged.
-        ToolError::new(message).caused_by(error.without_url())
+        request.send().await.map_err(|error| {
+            let host = self.template.host();
+            let message = if error.is_connect() {
+                format!("{host} cannot be reached.")
+            } else if error.is_timeout() {
+                format!("{host} does not answer.")
+            } else {
+                format!("The request to {host} failed.")
+            };
+            // The URL has the arguments in it, which must not be logged.
+            ToolError::new(message).caused_by(error.without_url())
+        })
     }
 }
 
