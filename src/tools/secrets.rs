@@ -53,10 +53,7 @@ impl Secrets {
                 }
                 Ok(parts.into())
             }
-            Err(error) => Err(match self.redact(error.message()) {
-                Some(redacted) => ToolError::new(redacted),
-                None => error,
-            }),
+            Err(error) => Err(self.redact(error.message()).map_or(error, ToolError::new)),
         }
     }
 }

@@ -18,6 +18,7 @@ use super::{
     http_client::{is_unauthorized, is_unreachable},
     in_flight::{CallSignal, Elicitation, StartedCall},
     options::McpServerOptions,
+    tokens::Tokens,
     wanted::Wanted,
 };
 use crate::{
@@ -107,7 +108,7 @@ impl McpCaller {
             }
             Err(error) => Err(error),
         };
-        client.secrets().iter().for_each(|secret| secrets.add(secret));
+        client.tokens.iter().flat_map(Tokens::secrets).for_each(|secret| secrets.add(&secret));
         match responded {
             Ok(response) => Ok((response, secrets)),
             Err(error) => Err(self.tool_error(error, &client, &secrets, cx)),

@@ -52,11 +52,6 @@ pub(super) struct McpClient {
 }
 
 impl McpClient {
-    /// Returns the words of access tokens, which must not appear in results.
-    pub(super) fn secrets(&self) -> Vec<String> {
-        self.tokens.as_ref().map(|tokens| tokens.secrets()).unwrap_or_default()
-    }
-
     pub(super) async fn list_tools(&self, max: usize) -> Result<Vec<Value>, RequestError> {
         let (mut tools, mut cursors, mut space) = (Vec::new(), HashSet::new(), MAX_LIST_BYTES);
         let mut cursor: Option<String> = None;
