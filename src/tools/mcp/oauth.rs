@@ -153,17 +153,18 @@ impl AccessTokens {
         {
             return Err(error.clone());
         }
-        let refresh = known.and_then(|token| token.refresh);
-        let token = match &refresh {
-            Some(refresh) => match self.ask(&[("grant_type", "refresh_token"), ("refresh_token", refresh)]).await {
-                // RFC 6749, section 6: without a new refresh token, the old one stays valid.
-                Ok(token) => Ok(Token { refresh: token.refresh.or_else(|| Some(refresh.clone())), ..token }),
-                Err(error) => {
-                    tracing::debug!(%error, "the refresh token is refused; the client's credentials are used");
-                    self.ask_with_credentials().await
-                }
-            },
-            None => self.ask_with_credentials().await,
+        let mut renewed = None;
+        if let Some(refresh) = known.and_then(|token| token.refresh) {
+            let token = self.ask(&[("grant_type", "refresh_token"), ("refresh_token", &refresh)]).await;
+            let token = token.inspect_err(|error| {
+                tracing::debug!(%error, "the refresh token is refused; the client's credentials are used");
+            });
+            // RFC 6749, section 6: without a new refresh token, the old one stays valid.
+            renewed = token.ok().map(|token| Token { refresh: token.refresh.or(Some(refresh)), ..token });
+        }
+        let token = match renewed {
+            Some(token) => Ok(token),
+            None => self.ask(&[("grant_type", "client_credentials")]).await,
         };
         let token = token.map_err(|problem| {
             let endpoint = Url::parse(&self.options.token_url).ok();
@@ -174,10 +175,6 @@ impl AccessTokens {
         let token = token?;
         *self.token.lock() = Some(token.clone());
         Ok(token.access)
-    }
-
-    async fn ask_with_credentials(&self) -> Result<Token, String> {
-        self.ask(&[("grant_type", "client_credentials")]).await
     }
 
     async fn ask(&self, grant: &[(&str, &str)]) -> Result<Token, String> {
