@@ -61,13 +61,10 @@ impl McpHttpClient {
         headers: &CustomHeaders,
     ) -> RequestBuilder {
         let accepted = if method == Method::GET { EVENT_STREAM } else { "application/json, text/event-stream" };
-        let mut request = self.http.request(method, uri).header(ACCEPT, accepted);
-        for (name, value) in headers {
-            request = request.header(name, value);
-        }
-        for (name, value) in place {
-            request = value.into_iter().fold(request, |request, value| request.header(name, value));
-        }
+        let request = self.http.request(method, uri).header(ACCEPT, accepted);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(name, value));
+        let place = place.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let request = place.fold(request, |request, (name, value)| request.header(name, value));
         token.into_iter().fold(request, |request, token| request.bearer_auth(token))
     }
 

@@ -137,10 +137,8 @@ impl Supervisor {
             })?;
             Ok(connection)
         };
-        match timeout(CONNECT_TIMEOUT, opening).await {
-            Ok(result) => result,
-            Err(_) => Err(format!("it does not answer within {} s", CONNECT_TIMEOUT.as_secs())),
-        }
+        let late = |_| Err(format!("it does not answer within {} s", CONNECT_TIMEOUT.as_secs()));
+        timeout(CONNECT_TIMEOUT, opening).await.unwrap_or_else(late)
     }
 
     async fn follow(&self, connection: &mut McpConnection) -> String {
@@ -204,19 +202,14 @@ impl Supervisor {
             tracing::warn!(server, "the MCP server has {MAX_TOOLS} tools or more; only the first {MAX_TOOLS} are used");
         }
         let is_used = |name: &str| options.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| tool == name));
-        let mut tools = Vec::new();
-        for description in descriptions {
-            let name = tool_name(description);
-            if !is_used(name) {
-                continue;
-            }
-            match McpTool::new(description, &self.caller) {
-                Ok(tool) => tools.push(Arc::new(tool)),
-                Err(reason) => {
-                    tracing::warn!(server, tool = name, why = reason, "a tool of the MCP server is left out");
-                }
-            }
-        }
+        let used = descriptions.iter().filter(|description| is_used(tool_name(description)));
+        let tools = used.filter_map(|description| {
+            let left_out = |why: &String| {
+                tracing::warn!(server, tool = tool_name(description), why, "a tool of the MCP server is left out");
+            };
+            McpTool::new(description, &self.caller).map(Arc::new).inspect_err(left_out).ok()
+        });
+        let tools = tools.collect();
         let is_of_tool = |name: &&String| ![features::READ, features::GET].contains(&name.as_str());
         let configured = options.tools.iter().flatten().chain(options.approval_of.keys().filter(is_of_tool));
         for name in configured.filter(|name| !descriptions.iter().any(|description| tool_name(description) == *name)) {
