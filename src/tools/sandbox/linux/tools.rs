@@ -1,6 +1,6 @@
 //! The tools of the sandbox: one that runs commands, and five that read, write, list, remove and hand over files.
 
-use std::sync::Arc;
+use std::{process::ExitStatus, sync::Arc};
 
 use futures::future::{BoxFuture, FutureExt as _};
 use serde_json::{Value, json};
@@ -121,9 +121,9 @@ impl Sandbox {
     /// A failed command is a result as well, so that the model can correct it.
     fn result_json(&self, output: &CommandOutput) -> String {
         let mut result = json!({});
-        match output.end {
-            CommandEnd::Exited(status) => result["exit_code"] = json!(status.code()),
-            other => result["stopped"] = json!(self.reason(other)),
+        match self.status(output.end) {
+            Ok(status) => result["exit_code"] = json!(status.code()),
+            Err(reason) => result["stopped"] = json!(reason),
         }
         result["stdout"] = String::from_utf8_lossy(&output.stdout).into();
         result["stderr"] = String::from_utf8_lossy(&output.stderr).into();
@@ -134,23 +134,20 @@ impl Sandbox {
     }
 
     fn require_success(&self, output: CommandOutput) -> Result<CommandOutput, ToolError> {
-        match output.end {
-            CommandEnd::Exited(status) if status.success() => Ok(output),
-            CommandEnd::Exited(_) => {
-                let stderr = String::from_utf8_lossy(&output.stderr);
-                let line = stderr.lines().next().unwrap_or("the sandbox gives no reason");
-                // The line begins with the name of a program that the model did not call, such as `cat: `.
-                let reason = line.split_once(": ").map_or(line, |(_, reason)| reason);
-                Err(ToolError::new(reason.to_owned()))
-            }
-            other => Err(ToolError::new(self.reason(other))),
+        if self.status(output.end).map_err(ToolError::new)?.success() {
+            return Ok(output);
         }
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let line = stderr.lines().next().unwrap_or("the sandbox gives no reason");
+        // The line begins with the name of a program that the model did not call, such as `cat: `.
+        Err(ToolError::new(line.split_once(": ").map_or(line, |(_, reason)| reason)))
     }
 
-    fn reason(&self, end: CommandEnd) -> String {
+    /// Returns the status that a command has ended with, or why it was stopped.
+    fn status(&self, end: CommandEnd) -> Result<ExitStatus, String> {
         let options = &self.options;
-        match end {
-            CommandEnd::Exited(_) => "it ended".to_owned(),
+        Err(match end {
+            CommandEnd::Exited(status) => return Ok(status),
             CommandEnd::TimedOut => format!("it took longer than {} seconds", options.timeout.as_secs_f32()),
             CommandEnd::Exceeded(ExceededLimit::Memory) => {
                 format!("it took more than {} MB of memory", options.memory_bytes >> 20)
@@ -159,7 +156,7 @@ impl Sandbox {
                 format!("the workspace had more than {} MB", options.workspace_bytes >> 20)
             }
             CommandEnd::Exceeded(ExceededLimit::Disk) => "the disk of the workspaces was almost full".to_owned(),
-        }
+        })
     }
 }
 
