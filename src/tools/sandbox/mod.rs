@@ -12,6 +12,8 @@ mod linux;
 mod linux;
 mod options;
 
+use std::{fmt, io};
+
 use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
@@ -26,4 +28,10 @@ pub(crate) struct WorkspaceOwner {
     pub(crate) principal: Option<String>,
     /// The thread's id.
     pub(crate) thread: ThreadId,
+}
+
+fn unavailable(problem: impl fmt::Display) -> io::Error {
+    io::Error::other(format!(
+        "commands cannot be isolated here, so the tool group \"sandbox\" is not available: {problem}"
+    ))
 }

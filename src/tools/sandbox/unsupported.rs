@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, io, path::PathBuf, sync::Arc};
 
-use super::{SandboxOptions, WorkspaceOwner};
+use super::{SandboxOptions, WorkspaceOwner, unavailable};
 use crate::tools::Tool;
 
 /// Runs commands, each in a sandbox of its own. There is none on this system.
@@ -12,10 +12,7 @@ pub struct Sandbox(Infallible);
 #[allow(missing_docs, reason = "the documented ones are those of Linux")]
 impl Sandbox {
     pub fn new(_: impl Into<PathBuf>, _: SandboxOptions) -> io::Result<Arc<Self>> {
-        let problem = "system calls are filtered only on Linux for x86_64 and aarch64";
-        Err(io::Error::other(format!(
-            "commands cannot be isolated here, so the tool group \"sandbox\" is not available: {problem}"
-        )))
+        Err(unavailable("system calls are filtered only on Linux for x86_64 and aarch64"))
     }
 
     pub fn tools(self: &Arc<Self>) -> Vec<Arc<dyn Tool>> {

@@ -22,7 +22,7 @@ use self::{
     usage::ExceededLimit,
     workspace::Workspaces,
 };
-use super::{SandboxOptions, WorkspaceOwner};
+use super::{SandboxOptions, WorkspaceOwner, unavailable};
 use crate::{
     auth::owner_of,
     base::permits::Permits,
@@ -45,12 +45,6 @@ enum Growth {
     Allowed,
     /// The command runs in a full workspace as well.
     None,
-}
-
-fn unavailable(problem: impl std::fmt::Display) -> io::Error {
-    io::Error::other(format!(
-        "commands cannot be isolated here, so the tool group \"sandbox\" is not available: {problem}"
-    ))
 }
 
 impl Sandbox {
