@@ -65,20 +65,17 @@ impl McpCaller {
     ) -> Result<(Value, Secrets), ToolError> {
         let request: ClientRequest = request.into();
         let mut round = cx.kept().map(Round::deserialize).transpose()?.unwrap_or_default();
-        let mut next = request.clone();
+        let mut given = round.replies(cx)?;
         if let Some(task) = round.task.clone() {
-            let given = round.replies(cx)?;
             if !given.is_empty() {
                 let update = UpdateTaskRequest::new(UpdateTaskParams::new(task, given));
                 self.send_once(update.into(), cx).await?;
             }
             return self.finish_task(round, None, cx).await;
         }
-        if round.number > 0 {
-            let given = round.replies(cx)?;
-            add_round(&mut next, &mut round, given);
-        }
         loop {
+            let mut next = request.clone();
+            add_round(&mut next, &mut round, given);
             let (response, secrets) = self.send_once(next, cx).await?;
             match response.get("resultType").and_then(Value::as_str) {
                 Some("input_required") => {}
@@ -94,8 +91,7 @@ impl McpCaller {
             round.state = response.get("requestState").and_then(Value::as_str).map(str::to_owned);
             self.ask(&mut round, &response, cx)?;
             sleep(BUSY_PAUSE).await;
-            next = request.clone();
-            add_round(&mut next, &mut round, InputResponses::new());
+            given = InputResponses::new();
         }
     }
 
