@@ -157,7 +157,7 @@ impl McpConnection {
                 match handler.serve_with_lifecycle(stream, opening.lifecycle()).await {
                     Ok(service) => (service, Some(process), None),
                     Err(error) => {
-                        let stderr = stderr_note(Some(&process));
+                        let stderr = process.stderr_note();
                         process.end().await;
                         let error = OpenError::of(&error);
                         let reason = format!("{program} does not speak MCP, or has ended: {}{stderr}", error.reason);
@@ -215,7 +215,7 @@ impl McpConnection {
             let ping_timeout = tokio::select! {
                 () = &mut self.ended => {
                     sleep(STDERR_DELAY).await;
-                    let stderr = stderr_note(self.process.as_ref());
+                    let stderr = self.process.as_ref().map(ServerProcess::stderr_note).unwrap_or_default();
                     return ConnectionEvent::Lost(format!("it has ended, or closed the connection{stderr}"));
                 }
                 () = state.disconnected.notified() => return ConnectionEvent::Lost("the connection broke".to_owned()),
@@ -281,13 +281,6 @@ async fn listen(client: &McpClient) {
             client.state.tools_changed.notify_one();
         }
         sleep(LISTEN_PAUSE).await;
-    }
-}
-
-fn stderr_note(process: Option<&ServerProcess>) -> String {
-    match process.map(ServerProcess::stderr_tail) {
-        Some(tail) if !tail.is_empty() => format!("; its last lines on stderr: {tail}"),
-        _ => String::new(),
     }
 }
 

@@ -68,9 +68,10 @@ impl ServerProcess {
         Ok((Self { process, log, stderr_tail }, stdout, stdin))
     }
 
-    pub(super) fn stderr_tail(&self) -> String {
-        let lines = self.stderr_tail.lock();
-        lines.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+    /// Returns the last lines of stderr for the end of an error; an empty text if there are none.
+    pub(super) fn stderr_note(&self) -> String {
+        let lines = Vec::from(self.stderr_tail.lock().clone());
+        if lines.is_empty() { String::new() } else { format!("; its last lines on stderr: {}", lines.join(" | ")) }
     }
 
     /// Waits up to [`EXIT_TIMEOUT`] for the end of the process, and then kills its group. The caller must have closed
