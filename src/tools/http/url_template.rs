@@ -33,10 +33,8 @@ enum UrlPiece {
 
 impl UrlTemplate {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let (scheme, rest) = text.split_once("://").ok_or("a URL begins with http:// or https://")?;
-        if !matches!(scheme, "http" | "https") {
-            return Err("a URL begins with http:// or https://".to_owned());
-        }
+        let parts = text.split_once("://").filter(|(scheme, _)| matches!(*scheme, "http" | "https"));
+        let (scheme, rest) = parts.ok_or("a URL begins with http:// or https://")?;
         if text.contains(['#', '\\']) || text.contains(|c: char| c.is_control() || c == ' ') {
             return Err("a URL has no spaces, no backslashes and no `#`".to_owned());
         }
@@ -51,10 +49,7 @@ impl UrlTemplate {
             );
         }
         let origin = Url::parse(&format!("{scheme}://{authority}/")).map_err(|error| error.to_string())?;
-        let (path, query) = match rest.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
-            None => (rest, None),
-        };
+        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
         let segments =
             path.strip_prefix('/').unwrap_or_default().split('/').map(split_places).collect::<Result<Vec<_>, _>>()?;
         let pairs = query.into_iter().flat_map(|query| query.split('&')).filter(|pair| !pair.is_empty());
@@ -104,12 +99,12 @@ impl UrlTemplate {
             self.segments.iter().map(|pieces| fill_segment(pieces, arguments)).collect::<Result<Vec<_>, _>>()?;
         let mut pairs: Vec<String> = Vec::new();
         for (name, value) in &self.query {
-            match value {
+            match value.as_deref() {
                 None => pairs.push(name.clone()),
-                Some(pieces) => match &pieces[..] {
-                    [UrlPiece::Place(argument)] => push_pairs(&mut pairs, name, argument, arguments.get(argument))?,
-                    pieces => pairs.extend(fill_value(pieces, arguments)?.map(|value| format!("{name}={value}"))),
-                },
+                Some([UrlPiece::Place(argument)]) => {
+                    push_pairs(&mut pairs, name, argument, arguments.get(argument))?;
+                }
+                Some(pieces) => pairs.extend(fill_value(pieces, arguments)?.map(|value| format!("{name}={value}"))),
             }
         }
         for (argument, value) in in_query {
