@@ -57,7 +57,7 @@ impl ToolContext {
     /// [`take_events`](Self::take_events).
     pub fn new(run: RunContext, state: Value, call_id: impl Into<ToolCallId>, tool: impl Into<String>) -> Self {
         let call_id = call_id.into();
-        let replies = CallReplies::of_unknown_call(call_id.as_str());
+        let replies = CallReplies::none(format!(":{call_id}"), None);
         Self::of_call(ToolSession::new(run, state), call_id, tool.into(), &JsonObject::new(), replies)
     }
 
@@ -309,12 +309,12 @@ impl ToolContext {
     /// Keeps a value for the call, in the log of a detached run: another server that goes on with the run calls the tool with
     /// it, even if the call may not be repeated.
     pub(super) fn keep_in_log(&self, value: Value) {
-        self.run().mark(KeptValue { call: self.call_id().clone(), value }.into_mark());
+        self.run().mark(json!({ "kept": KeptValue { call: self.call_id().clone(), value } }));
     }
 
     /// Returns what an earlier call has kept.
     pub(super) fn kept(&self) -> Option<&Value> {
-        self.0.replies.kept()
+        self.0.replies.kept.as_ref()
     }
 
     /// Returns the reply to the question of a key; within it `None` if the person declined to reply.

@@ -11,7 +11,7 @@ use indexmap::IndexMap;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     call_digest::{bound_call, is_bound_to},
@@ -114,7 +114,7 @@ pub(crate) struct CallReplies {
     replies: IndexMap<String, PersonsReply>,
     /// What the tool keeps for the next call, in place of the replies so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    kept: Option<Value>,
+    pub(super) kept: Option<Value>,
     /// The end of the ids of the call's questions.
     #[serde(skip)]
     bound: String,
@@ -125,12 +125,6 @@ pub(crate) struct CallReplies {
 pub(crate) struct KeptValue {
     pub(crate) call: ToolCallId,
     pub(crate) value: Value,
-}
-
-impl KeptValue {
-    pub(super) fn into_mark(self) -> Value {
-        json!({ "kept": self })
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -144,11 +138,6 @@ impl CallReplies {
     /// A call whose tool has not asked anything yet. `bound` is the end of the ids of its questions.
     pub(crate) fn none(bound: String, edited: Option<JsonObject>) -> Self {
         Self { edited, bound, ..Self::default() }
-    }
-
-    /// A call without known arguments, as in tests of tools.
-    pub(super) fn of_unknown_call(call: &str) -> Self {
-        Self { bound: format!(":{call}"), ..Self::default() }
     }
 
     /// Reads the replies to a call's questions from a request; `None` if none of the entries is one.
@@ -188,10 +177,6 @@ impl CallReplies {
         Self { edited: self.edited.clone(), kept: Some(kept), bound: self.bound.clone(), ..Self::default() }
     }
 
-    pub(super) fn kept(&self) -> Option<&Value> {
-        self.kept.as_ref()
-    }
-
     pub(super) fn get(&self, key: &str) -> Option<&PersonsReply> {
         self.replies.get(key)
     }
@@ -225,6 +210,8 @@ fn parse_id(id: &InterruptId, call: &ToolCall) -> Option<(String, CallReplies)> 
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn resolved(id: &InterruptId, payload: Value) -> ResumeEntry {
