@@ -8,7 +8,6 @@ use std::{
 
 use super::{
     super::SandboxOptions,
-    cgroup::Cgroups,
     isolation::{IsolatedCommand, Isolation},
     procfs,
     seccomp::NamelessFile,
@@ -58,11 +57,21 @@ pub(super) fn probe(isolation: &Isolation, options: &SandboxOptions) -> Result<(
 
 fn run(isolation: &Isolation, options: &SandboxOptions, workspace: &Workspace) -> Result<(), String> {
     let outside = workspace.path.to_str().ok_or("the path of the folder for temporary files is not UTF-8")?;
-    if let Ok(cgroups) = isolation.cgroups {
-        probe_memory(isolation, cgroups, options, workspace)?;
+    let new_cgroup = |limits: &SandboxOptions| {
+        let cgroup = isolation.cgroups.ok().map(|cgroups| cgroups.create(limits)).transpose();
+        cgroup.map_err(|error| format!("a cgroup cannot be created: {error}"))
+    };
+    if let Some(cgroup) = new_cgroup(&SandboxOptions { memory_bytes: MEMORY_LIMIT, ..options.clone() })? {
+        // A command that takes more memory than its cgroup allows must be ended.
+        let words = ["/bin/sh", "-c", MEMORY_SCRIPT];
+        let command = IsolatedCommand { words: &words, workspace, cgroup: Some(&cgroup), file_bytes: 0 };
+        let (mut child, _arguments) = start(isolation, options, &command)?;
+        wait(&mut child, || false)?;
+        if !cgroup.is_out_of_memory() {
+            return Err("cgroups do not bound the memory of commands".to_owned());
+        }
     }
-    let cgroup = isolation.cgroups.ok().map(|cgroups| cgroups.create(options)).transpose();
-    let cgroup = cgroup.map_err(|error| format!("a cgroup cannot be created: {error}"))?;
+    let cgroup = new_cgroup(options)?;
     let words = ["/bin/sh", "-c", PROBE_SCRIPT, "sh", outside];
     let command =
         IsolatedCommand { words: &words, workspace, cgroup: cgroup.as_ref(), file_bytes: options.workspace_bytes };
@@ -95,22 +104,6 @@ fn start(
     let (mut process, arguments) = isolation.launch(command, options).map_err(cannot_start)?;
     process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     Ok((process.spawn().map_err(cannot_start)?, arguments))
-}
-
-/// Tests whether a command that takes more memory than its cgroup allows is ended.
-fn probe_memory(
-    isolation: &Isolation,
-    cgroups: &Cgroups,
-    options: &SandboxOptions,
-    workspace: &Workspace,
-) -> Result<(), String> {
-    let limits = SandboxOptions { memory_bytes: MEMORY_LIMIT, ..options.clone() };
-    let cgroup = cgroups.create(&limits).map_err(|error| format!("a cgroup cannot be created: {error}"))?;
-    let words = ["/bin/sh", "-c", MEMORY_SCRIPT];
-    let command = IsolatedCommand { words: &words, workspace, cgroup: Some(&cgroup), file_bytes: 0 };
-    let (mut child, _arguments) = start(isolation, options, &command)?;
-    wait(&mut child, || false)?;
-    if cgroup.is_out_of_memory() { Ok(()) } else { Err("cgroups do not bound the memory of commands".to_owned()) }
 }
 
 /// Waits until a process ends, or until `is_done`, which returns `None`.
