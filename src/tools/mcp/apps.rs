@@ -28,15 +28,15 @@ pub(super) async fn respond(
     cx: &ToolContext,
 ) -> Result<Value, ToolError> {
     let text = |name: &str| request.params.get(name).and_then(Value::as_str).unwrap_or_default();
-    match &*request.method {
-        "ping" => Ok(json!({})),
+    let (request, max_bytes): (ClientRequest, _) = match &*request.method {
+        "ping" => return Ok(json!({})),
         "notifications/message" => {
             tracing::debug!(server = &*caller.server, "a page of the MCP server has logged a message");
-            Ok(json!({ "success": true }))
+            return Ok(json!({ "success": true }));
         }
         "resources/read" if is_page(text("uri")) => {
             let read = ReadResourceRequest::new(ReadResourceRequestParams::new(text("uri")));
-            request_bounded(caller, read, MAX_RESOURCE_BYTES, cx).await
+            (read.into(), MAX_RESOURCE_BYTES)
         }
         "tools/call" => {
             let name = text("name");
@@ -47,18 +47,13 @@ pub(super) async fn respond(
                 return Err(ToolError::new(format!("a call of {name:?} needs approval")));
             }
             let call = CallToolRequest::new(CallToolRequestParams::new(name.to_owned()).with_arguments(arguments));
-            request_bounded(caller, call, caller.options.max_result_bytes, cx).await
+            (call.into(), caller.options.max_result_bytes)
         }
-        method => Err(ToolError::new(format!("a page cannot request {method:?}, or not with these parameters"))),
-    }
-}
-
-async fn request_bounded(
-    caller: &McpCaller,
-    request: impl Into<ClientRequest>,
-    max_bytes: usize,
-    cx: &ToolContext,
-) -> Result<Value, ToolError> {
+        method => {
+            let problem = format!("a page cannot request {method:?}, or not with these parameters");
+            return Err(ToolError::new(problem));
+        }
+    };
     let (mut response, secrets) = caller.call(request, cx).await?;
     if response.to_string().len() > max_bytes {
         return Err(ToolError::new(format!("the answer is larger than {max_bytes} bytes")));
