@@ -14,13 +14,14 @@ use rmcp::{
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{
+    call::McpCaller,
     client::McpClient,
     dense_messages::bounded_lines,
     flood::{MAX_MESSAGES, WINDOW},
     handler::{ConnectionState, ServerHandler},
     http_client::{McpHttpClient, is_unreachable},
     oauth::AccessTokens,
-    options::{McpServerOptions, McpTransport},
+    options::McpTransport,
     process::ServerProcess,
     tokens::Tokens,
 };
@@ -116,32 +117,23 @@ impl McpConnection {
     ///
     /// # Errors
     /// The reason of the opening that knows all revisions.
-    pub(super) async fn open(
-        server: &Arc<str>,
-        options: &McpServerOptions,
-        transport: &McpTransport,
-        first: Opening,
-    ) -> Result<Self, String> {
-        let mut result = Self::open_by(first, server, options, transport).await;
+    pub(super) async fn open(caller: &McpCaller, transport: &McpTransport, first: Opening) -> Result<Self, String> {
+        let mut result = Self::open_by(first, caller, transport).await;
         if result.as_ref().is_err_and(|error| error.is_late) {
-            result = Self::open_by(Opening::Discover, server, options, transport).await;
+            result = Self::open_by(Opening::Discover, caller, transport).await;
         }
         let error = match result {
             Err(error) if !error.is_final => error,
             result => return result.map_err(|error| error.reason),
         };
-        Self::open_by(first.other(), server, options, transport).await.map_err(|other| match first {
+        Self::open_by(first.other(), caller, transport).await.map_err(|other| match first {
             Opening::Discover => error.reason,
             Opening::Initialize => other.reason,
         })
     }
 
-    async fn open_by(
-        opening: Opening,
-        server: &Arc<str>,
-        options: &McpServerOptions,
-        transport: &McpTransport,
-    ) -> Result<Self, OpenError> {
+    async fn open_by(opening: Opening, caller: &McpCaller, transport: &McpTransport) -> Result<Self, OpenError> {
+        let McpCaller { server, options, .. } = caller;
         let (allows_questions, shows_apps) = (options.elicitation, options.apps);
         let handler = ServerHandler { server: server.clone(), allows_questions, shows_apps, ..Default::default() };
         let state = handler.state.clone();

@@ -127,8 +127,7 @@ impl Supervisor {
 
     async fn open(&self, first: Opening) -> Result<McpConnection, String> {
         let opening = async {
-            let McpCaller { server, options, .. } = &*self.caller;
-            let connection = McpConnection::open(server, options, &self.transport, first).await?;
+            let connection = McpConnection::open(&self.caller, &self.transport, first).await?;
             self.list_tools(&connection.client).await.map_err(|error| match error {
                 RequestError::Refused { reason, .. } => format!("it does not list its tools: {reason}"),
                 RequestError::NotTaken(error) | RequestError::Disconnected(error) => {
