@@ -34,10 +34,10 @@ impl CallArguments {
 
     /// Returns the arguments with the members in the form that a schema asks for; `None` if nothing can be repaired.
     pub(super) fn fitted(&self, schema: &Value) -> Option<Self> {
-        let mut repairs = self.repairs.clone();
+        let mut fitted = self.clone();
         let top = Schema { root: schema, here: schema }.at(schema);
-        let object = fit_object(&self.object, top, &mut repairs);
-        (repairs.len() > self.repairs.len()).then_some(Self { object, repairs })
+        fit_object(&mut fitted.object, top, &mut fitted.repairs);
+        (fitted.repairs.len() > self.repairs.len()).then_some(fitted)
     }
 }
 
@@ -205,38 +205,36 @@ impl<'s> Schema<'s> {
 }
 
 /// Leaves out optional members that are `null` and must not be, and reads lists and objects that are encoded as texts.
-fn fit_object(object: &JsonObject, schema: Schema<'_>, repairs: &mut Vec<&'static str>) -> JsonObject {
-    let mut fitted = JsonObject::new();
-    for (name, value) in object {
-        let Some(property) = schema.property(name) else {
-            fitted.insert(name.clone(), value.clone());
-            continue;
-        };
+fn fit_object(object: &mut JsonObject, schema: Schema<'_>, repairs: &mut Vec<&'static str>) {
+    object.retain(|name, value| {
+        let Some(property) = schema.property(name) else { return true };
         let takes_null = property.types().is_none_or(|types| types.contains(&"null"));
-        if value.is_null() && !takes_null && !schema.requires(name) {
+        let is_left_out = value.is_null() && !takes_null && !schema.requires(name);
+        if is_left_out {
             repairs.push("null for an optional member");
-            continue;
+        } else {
+            fit(value, property, repairs);
         }
-        fitted.insert(name.clone(), fit(value, property, repairs));
-    }
-    fitted
+        !is_left_out
+    });
 }
 
-fn fit(value: &Value, schema: Schema<'_>, repairs: &mut Vec<&'static str>) -> Value {
+fn fit(value: &mut Value, schema: Schema<'_>, repairs: &mut Vec<&'static str>) {
     match value {
-        Value::Object(object) => fit_object(object, schema, repairs).into(),
-        Value::Array(items) => match schema.here.get("items") {
-            Some(of_items) => items.iter().map(|item| fit(item, schema.at(of_items), repairs)).collect(),
-            None => value.clone(),
-        },
-        Value::String(text) => match encoded(text, schema) {
-            Some(inner) => {
-                repairs.push("a member encoded as text");
-                fit(&inner, schema, repairs)
+        Value::Object(object) => fit_object(object, schema, repairs),
+        Value::Array(items) => {
+            if let Some(of_items) = schema.here.get("items") {
+                items.iter_mut().for_each(|item| fit(item, schema.at(of_items), repairs));
             }
-            None => value.clone(),
-        },
-        _ => value.clone(),
+        }
+        Value::String(text) => {
+            if let Some(inner) = encoded(text, schema) {
+                repairs.push("a member encoded as text");
+                *value = inner;
+                fit(value, schema, repairs);
+            }
+        }
+        _ => {}
     }
 }
 
