@@ -89,21 +89,6 @@ impl HttpTool {
         Ok(request.headers(self.headers.clone()).headers(of_caller))
     }
 
-    async fn send(
-        &self,
-        arguments: &JsonObject,
-        of_caller: HeaderMap,
-        cx: &ToolContext,
-        secrets: &mut Secrets,
-    ) -> Result<MessageContent, ToolError> {
-        let request = || self.request(arguments, of_caller.clone()).map_err(ToolError::new);
-        let response = match &self.login {
-            Some(login) => self.sent_with_token(request, login, cx, secrets).await?,
-            None => self.sent(request()?).await?,
-        };
-        response::to_content(response, self.options.result.as_ref(), self.options.max_result_bytes).await
-    }
-
     /// Sends a request with the token of the run's person, and once more with another token if the service refuses it with 401.
     ///
     /// # Errors
@@ -174,8 +159,15 @@ impl Tool for HttpTool {
         if !self.headers.contains_key(TRACEPARENT) {
             cx.trace().add_to(&mut of_caller);
         }
-        let sent = self.send(&arguments, of_caller, cx, &mut secrets);
-        let Ok(result) = tokio::time::timeout(self.options.timeout, sent).await else {
+        let request = || self.request(&arguments, of_caller.clone()).map_err(ToolError::new);
+        let responded = async {
+            let response = match &self.login {
+                Some(login) => self.sent_with_token(request, login, cx, &mut secrets).await?,
+                None => self.sent(request()?).await?,
+            };
+            response::to_content(response, self.options.result.as_ref(), self.options.max_result_bytes).await
+        };
+        let Ok(result) = tokio::time::timeout(self.options.timeout, responded).await else {
             let (host, seconds) = (self.template.host(), self.options.timeout.as_secs_f32());
             return Err(ToolError::new(format!("{host} did not answer within {seconds} s.")));
         };
