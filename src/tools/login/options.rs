@@ -5,7 +5,10 @@ use reqwest::header::AUTHORIZATION;
 use serde::Deserialize;
 
 use super::authorization::{ClientAuth, ClientCredentials};
-use crate::{base::InvalidOption, tools::options::HeaderSource, upstream::secret_names::secret_variable};
+use crate::{
+    tools::options::{HeaderSource, InvalidOption, check_each},
+    upstream::secret_names::secret_variable,
+};
 
 /// Who logs in at a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -22,15 +25,10 @@ pub(crate) fn check(
     further: &[(&str, bool)],
     headers: &IndexMap<String, HeaderSource>,
 ) -> Result<(), InvalidOption> {
-    let further = further.iter().find(|(_, is_set)| *is_set && login.is_none());
+    let has_login = login.is_some();
     let sends_token = headers.keys().any(|name| name.eq_ignore_ascii_case(AUTHORIZATION.as_str()));
-    match further {
-        Some((key, _)) => Err(InvalidOption::new(*key, "it is for `login` only")),
-        None if login.is_some() && sends_token => {
-            Err(InvalidOption::new("headers", "`authorization` is set by `login`"))
-        }
-        None => Ok(()),
-    }
+    check_each(further.iter().map(|(key, is_set)| (*is_set && !has_login, *key, "it is for `login` only")))?;
+    check_each([(has_login && sends_token, "headers", "`authorization` is set by `login`")])
 }
 
 /// Returns a configured client, with its secret from the environment.
