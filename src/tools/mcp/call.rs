@@ -8,7 +8,6 @@
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use reqwest::header::HeaderMap;
 use rmcp::model::{ClientRequest, ElicitResult, ElicitationAction, ProgressNotificationParam};
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
@@ -41,6 +40,9 @@ const MAX_VISITS: usize = 3;
 /// The length of the digest that tells questions apart, before base64.
 const QUESTION_KEY_BYTES: usize = 12;
 
+/// A result as JSON, and the secrets that must be removed from it.
+pub(super) type McpResponse = Result<(Value, Secrets), ToolError>;
+
 /// The way from tools to one MCP server.
 pub(super) struct McpCaller {
     pub(super) server: Arc<str>,
@@ -49,7 +51,7 @@ pub(super) struct McpCaller {
     pub(super) options: McpServerOptions,
     /// The client of the current connection, or the reason for its absence.
     pub(super) client: Mutex<Result<McpClient, String>>,
-    caller_headers: CallerHeaders,
+    pub(super) caller_headers: CallerHeaders,
     secrets: Secrets,
     /// At a server that people log in at: the tokens of the connection.
     person: Option<Arc<PersonTokens>>,
@@ -82,17 +84,13 @@ impl McpCaller {
         self.error("is not available at the moment. Try again later.")
     }
 
-    /// Sends a request, and returns its result as JSON and the secrets that must be removed from it.
-    pub(super) async fn send_once(
-        &self,
-        request: ClientRequest,
-        cx: &ToolContext,
-    ) -> Result<(Value, Secrets), ToolError> {
+    /// Sends a request, and returns its result.
+    pub(super) async fn send_once(&self, request: ClientRequest, cx: &ToolContext) -> McpResponse {
         let client = self.client.lock().clone().map_err(|reason| match &self.person {
             Some(tokens) if tokens.is_refused() => tokens.login.question(cx),
             _ => self.unavailable().caused_by(reason),
         })?;
-        let mut headers = self.headers_of_call(cx)?;
+        let mut headers = self.caller_headers.of_call(cx)?;
         let mut secrets = self.secrets.clone();
         secrets.extend(&Secrets::of_headers(&headers));
         // OpenTelemetry's conventions for MCP want these attributes on the tool's span, and no span of the request.
@@ -113,10 +111,6 @@ impl McpCaller {
             Ok(response) => Ok((response, secrets)),
             Err(error) => Err(self.tool_error(error, &client, &secrets, cx)),
         }
-    }
-
-    pub(super) fn headers_of_call(&self, cx: &ToolContext) -> Result<HeaderMap, ToolError> {
-        self.caller_headers.of_call(cx)
     }
 
     /// Returns the server's question, without a key.

@@ -18,7 +18,10 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{call::McpCaller, wanted::Wanted};
+use super::{
+    call::{McpCaller, McpResponse},
+    wanted::Wanted,
+};
 use crate::{
     base::text::shortened,
     tools::{ToolContext, ToolError, secrets::Secrets},
@@ -57,12 +60,8 @@ enum Asked {
 }
 
 impl McpCaller {
-    /// Makes a call, or goes on with it, and returns its result as JSON and the secrets that must be removed from it.
-    pub(super) async fn call(
-        &self,
-        request: impl Into<ClientRequest>,
-        cx: &ToolContext,
-    ) -> Result<(Value, Secrets), ToolError> {
+    /// Makes a call, or goes on with it, and returns its result.
+    pub(super) async fn call(&self, request: impl Into<ClientRequest>, cx: &ToolContext) -> McpResponse {
         let request: ClientRequest = request.into();
         let mut round = cx.kept().map(Round::deserialize).transpose()?.unwrap_or_default();
         let mut given = round.replies(cx)?;
@@ -128,12 +127,7 @@ impl McpCaller {
     }
 
     /// Asks for a task until it has ended. It is cancelled with the call, unless another server goes on with the run.
-    async fn finish_task(
-        &self,
-        mut round: Round,
-        begun: Option<Value>,
-        cx: &ToolContext,
-    ) -> Result<(Value, Secrets), ToolError> {
+    async fn finish_task(&self, mut round: Round, begun: Option<Value>, cx: &ToolContext) -> McpResponse {
         let id = round.task.clone().ok_or_else(|| self.error("made a task without an id of the call."))?;
         let mut running = RunningTask { caller: self, cx, id: Some(id.clone()) };
         let (begin, mut last_seen, mut shown) = (Instant::now(), Instant::now(), None);
@@ -252,7 +246,7 @@ impl Drop for RunningTask<'_> {
         let Some(id) = self.id.take().filter(|_| !self.cx.run().is_left_to_another_server()) else { return };
         let client = self.caller.client.lock().clone();
         if let (Ok(client), Ok(runtime)) = (client, Handle::try_current()) {
-            let (cx, headers) = (self.cx.clone(), self.caller.headers_of_call(self.cx));
+            let (cx, headers) = (self.cx.clone(), self.caller.caller_headers.of_call(self.cx));
             let cancel = CancelTaskRequest::new(CancelTaskParams::new(id));
             let limit = self.caller.options.timeout;
             runtime.spawn(async move {
