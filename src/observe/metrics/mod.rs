@@ -4,9 +4,9 @@
 //! count together. Everything is counted once for a run, a call or a batch, never once for a token; a follower counts each
 //! batch of events that it takes, and while a slow agent runs, a batch has one event.
 //!
-//! To add a metric, add a field to the struct of its area, register it there, and add a row to the table in
-//! `docs/operations.md`.
+//! To add a metric, add a field to its area, and a row to the table in `docs/operations.md`.
 
+mod area;
 mod http;
 mod labels;
 mod models;

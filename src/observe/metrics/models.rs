@@ -2,14 +2,11 @@
 
 use std::{sync::atomic::AtomicU64, time::Duration};
 
-use prometheus_client::{
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
-    registry::{Registry, Unit},
-};
-use smart_default::SmartDefault;
+use prometheus_client::metrics::{counter::Counter, family::Family, histogram::Histogram};
 
 use super::{
     Prices,
+    area::metrics,
     labels::{BoundedNames, Counters, Histograms, Labels, OTHER, known_code},
 };
 use crate::protocol::TokenUsage;
@@ -57,20 +54,24 @@ pub(crate) struct ModelCall<'c> {
     pub(crate) usage: TokenUsage,
 }
 
-#[derive(SmartDefault)]
-pub(crate) struct ModelMetrics {
+metrics! { ModelMetrics {
     /// The provider and the model, each pair on two lines.
     pairs: BoundedNames,
-    calls: Counters<3>,
-    errors: Counters<3>,
-    retries: Counters<2>,
-    tokens: Counters<3>,
-    cost: Family<Labels<2>, Counter<f64, AtomicU64>>,
-    #[default(Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)))]
-    duration: Histograms<2>,
-    #[default(Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)))]
-    first_token: Histograms<2>,
-}
+    /// Calls to models by outcome: ok, error, stopped
+    calls: Counters<3> = "model_calls",
+    /// Calls to models that failed after their retries
+    errors: Counters<3> = "model_errors",
+    /// Requests to providers that were sent again
+    retries: Counters<2> = "model_retries",
+    /// Tokens; reasoning is a part of output, cached_input and cache_write are parts of input
+    tokens: Counters<3> = "model_tokens",
+    /// Cost of tokens, in the currency of [prices]
+    cost: Family<Labels<2>, Counter<f64, AtomicU64>> = "model_cost",
+    /// Time from the request to a model to the end of its answer, with retries
+    duration: Histograms<2> = "model_call_duration" in seconds CALL_BUCKETS,
+    /// Time from the request to a model to the first piece of its answer
+    first_token: Histograms<2> = "model_first_token" in seconds CALL_BUCKETS,
+} }
 
 impl ModelMetrics {
     /// Counts a call, and returns its cost if the model has a price.
@@ -107,18 +108,5 @@ impl ModelMetrics {
         let cost = prices.cost(call.model, usage)?;
         self.cost.get_or_create(&labels).inc_by(cost);
         Some(cost)
-    }
-
-    pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("model_calls", "Calls to models by outcome: ok, error, stopped", self.calls.clone());
-        registry.register("model_errors", "Calls to models that failed after their retries", self.errors.clone());
-        registry.register("model_retries", "Requests to providers that were sent again", self.retries.clone());
-        let text = "Tokens; reasoning is a part of output, cached_input and cache_write are parts of input";
-        registry.register("model_tokens", text, self.tokens.clone());
-        registry.register("model_cost", "Cost of tokens, in the currency of [prices]", self.cost.clone());
-        let text = "Time from the request to a model to the end of its answer, with retries";
-        registry.register_with_unit("model_call_duration", text, Unit::Seconds, self.duration.clone());
-        let text = "Time from the request to a model to the first piece of its answer";
-        registry.register_with_unit("model_first_token", text, Unit::Seconds, self.first_token.clone());
     }
 }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use prometheus_client::{
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::{Registry, Unit},
-};
-use smart_default::SmartDefault;
+use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Histogram};
 
-use super::labels::{BoundedNames, Counters, Histograms, Labels, known_code};
+use super::{
+    area::metrics,
+    labels::{BoundedNames, Counters, Histograms, Labels, known_code},
+};
 use crate::base::RunErrorCode;
 
 /// In seconds.
@@ -30,30 +29,40 @@ pub(crate) struct CountedRunEnd<'r> {
     pub(crate) repairs: u64,
 }
 
-#[derive(SmartDefault)]
-pub(crate) struct RunMetrics {
+metrics! { RunMetrics {
     names: BoundedNames,
-    ended: Counters<3>,
-    #[default(Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)))]
-    duration: Histograms<1>,
-    #[default(Family::new_with_constructor(|| Histogram::new(FIRST_BUCKETS)))]
-    first_event: Histograms<1>,
-    #[default(Family::new_with_constructor(|| Histogram::new(FIRST_BUCKETS)))]
-    first_token: Histograms<1>,
-    repairs: Counters<1>,
-    violations: Counters<1>,
-    /// This one and the next three are set when the metrics are requested.
-    pub(crate) active: Gauge,
-    pub(crate) waiting: Gauge,
-    pub(crate) detached: Gauge,
-    pub(crate) titles: Gauge,
-    pub(crate) followers: Gauge,
-    #[default(Histogram::new(LAG_BUCKETS))]
-    pub(crate) follower_lag: Histogram,
-    pub(crate) thread_event_readers: Gauge,
-    pub(crate) leases_taken_over: Counter,
-    continuations: Counters<2>,
-}
+    /// Ended runs by agent, outcome and error code
+    ended: Counters<3> = "runs",
+    /// Time from the start to the end of a run
+    duration: Histograms<1> = "run_duration" in seconds DURATION_BUCKETS,
+    /// Time from the start of a run to the first event of its agent
+    first_event: Histograms<1> = "run_first_event" in seconds FIRST_BUCKETS,
+    /// Time from the start of a run to the first piece of text, reasoning or arguments
+    first_token: Histograms<1> = "run_first_token" in seconds FIRST_BUCKETS,
+    /// Events of agents that the guard replaced or left out, such as the end of an item that is not open
+    repairs: Counters<1> = "guard_repairs",
+    /// Runs that broke the protocol
+    violations: Counters<1> = "guard_violations",
+    // This one and the next three are set when the metrics are requested.
+    /// Runs that have not ended
+    pub(crate) active: Gauge = "runs_active",
+    /// Runs that wait for another run of their thread
+    pub(crate) waiting: Gauge = "runs_waiting",
+    /// Detached runs that have not ended
+    pub(crate) detached: Gauge = "runs_detached",
+    /// Titles that an agent is writing
+    pub(crate) titles: Gauge = "title_runs_active",
+    /// Responses that follow the log of a detached run
+    pub(crate) followers: Gauge = "followers",
+    /// Events that a follower is behind its run when it takes the next ones
+    pub(crate) follower_lag: Histogram = "follower_lag_events" in buckets LAG_BUCKETS,
+    /// Clients that read the changes of their threads
+    pub(crate) thread_event_readers: Gauge = "thread_event_readers",
+    /// Leases of lost runs that this server took over
+    pub(crate) leases_taken_over: Counter = "leases_taken_over",
+    /// Lost runs by cause and outcome: continued, or given up at the limit of continuations
+    continuations: Counters<2> = "run_continuations",
+} }
 
 impl RunMetrics {
     /// Counts a lost run that goes on here, or not.
@@ -76,35 +85,5 @@ impl RunMetrics {
         }
         self.repairs.get_or_create(&labels).inc_by(repairs);
         self.violations.get_or_create(&labels).inc_by(u64::from(code == RunErrorCode::ProtocolViolation.as_str()));
-    }
-
-    pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("runs", "Ended runs by agent, outcome and error code", self.ended.clone());
-        registry.register_with_unit(
-            "run_duration",
-            "Time from the start to the end of a run",
-            Unit::Seconds,
-            self.duration.clone(),
-        );
-        let text = "Time from the start of a run to the first event of its agent";
-        registry.register_with_unit("run_first_event", text, Unit::Seconds, self.first_event.clone());
-        let text = "Time from the start of a run to the first piece of text, reasoning or arguments";
-        registry.register_with_unit("run_first_token", text, Unit::Seconds, self.first_token.clone());
-        let text = "Events of agents that the guard replaced or left out, such as the end of an item that is not open";
-        registry.register("guard_repairs", text, self.repairs.clone());
-        registry.register("guard_violations", "Runs that broke the protocol", self.violations.clone());
-        registry.register("runs_active", "Runs that have not ended", self.active.clone());
-        registry.register("runs_waiting", "Runs that wait for another run of their thread", self.waiting.clone());
-        registry.register("runs_detached", "Detached runs that have not ended", self.detached.clone());
-        registry.register("title_runs_active", "Titles that an agent is writing", self.titles.clone());
-        registry.register("followers", "Responses that follow the log of a detached run", self.followers.clone());
-        let text = "Events that a follower is behind its run when it takes the next ones";
-        registry.register("follower_lag_events", text, self.follower_lag.clone());
-        let text = "Clients that read the changes of their threads";
-        registry.register("thread_event_readers", text, self.thread_event_readers.clone());
-        let text = "Leases of lost runs that this server took over";
-        registry.register("leases_taken_over", text, self.leases_taken_over.clone());
-        let text = "Lost runs by cause and outcome: continued, or given up at the limit of continuations";
-        registry.register("run_continuations", text, self.continuations.clone());
     }
 }

@@ -2,31 +2,32 @@
 
 use std::time::Instant;
 
-use prometheus_client::{
-    metrics::{family::Family, gauge::Gauge, histogram::Histogram},
-    registry::{Registry, Unit},
-};
-use smart_default::SmartDefault;
+use prometheus_client::metrics::{gauge::Gauge, histogram::Histogram};
 
-use super::labels::{Counters, Histograms};
+use super::{
+    area::metrics,
+    labels::{Counters, Histograms},
+};
 
 /// In seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
 /// In runs and in events.
 const BATCH_BUCKETS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 1_000.0, 10_000.0];
 
-#[derive(SmartDefault)]
-pub(crate) struct StoreMetrics {
-    #[default(Family::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS)))]
-    latency: Histograms<1>,
-    errors: Counters<2>,
-    queue_depth: Gauge,
-    #[default(Histogram::new(BATCH_BUCKETS))]
-    batch_runs: Histogram,
-    #[default(Histogram::new(BATCH_BUCKETS))]
-    batch_events: Histogram,
-    removed: Counters<1>,
-}
+metrics! { StoreMetrics {
+    /// Duration of operations on the store, with the time in its queue
+    latency: Histograms<1> = "store_operation_duration" in seconds LATENCY_BUCKETS,
+    /// Failed operations on the store; kind: unavailable (may succeed later) or failed
+    errors: Counters<2> = "store_errors",
+    /// Operations on the store that are queued or running
+    queue_depth: Gauge = "store_queue_depth",
+    /// Runs whose events are written to their logs together
+    batch_runs: Histogram = "store_batch_runs" in buckets BATCH_BUCKETS,
+    /// Events that are written to logs together
+    batch_events: Histogram = "store_batch_events" in buckets BATCH_BUCKETS,
+    /// Threads and logs of runs that retention removed
+    removed: Counters<1> = "retention_removed",
+} }
 
 /// An operation that is under way. Counted when it is dropped.
 pub(crate) struct StoreOperation<'m> {
@@ -63,20 +64,5 @@ impl StoreMetrics {
         for (kind, count) in [("threads", threads), ("logs", logs)] {
             self.removed.get_or_create(&[("kind", kind.into())]).inc_by(count);
         }
-    }
-
-    pub(super) fn register(&self, registry: &mut Registry) {
-        let text = "Duration of operations on the store, with the time in its queue";
-        registry.register_with_unit("store_operation_duration", text, Unit::Seconds, self.latency.clone());
-        let text = "Failed operations on the store; kind: unavailable (may succeed later) or failed";
-        registry.register("store_errors", text, self.errors.clone());
-        let text = "Operations on the store that are queued or running";
-        registry.register("store_queue_depth", text, self.queue_depth.clone());
-        let text = "Runs whose events are written to their logs together";
-        registry.register("store_batch_runs", text, self.batch_runs.clone());
-        let text = "Events that are written to logs together";
-        registry.register("store_batch_events", text, self.batch_events.clone());
-        let text = "Threads and logs of runs that retention removed";
-        registry.register("retention_removed", text, self.removed.clone());
     }
 }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use prometheus_client::{
-    metrics::{family::Family, histogram::Histogram},
-    registry::{Registry, Unit},
-};
-use smart_default::SmartDefault;
+use prometheus_client::metrics::histogram::Histogram;
 
-use super::labels::{BoundedNames, Counters, Histograms, Labels};
+use super::{
+    area::metrics,
+    labels::{BoundedNames, Counters, Histograms, Labels},
+};
 
 /// In seconds.
 const CALL_BUCKETS: [f64; 11] = [0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0];
@@ -44,13 +43,13 @@ impl ToolOutcome {
     }
 }
 
-#[derive(SmartDefault)]
-pub(crate) struct ToolMetrics {
+metrics! { ToolMetrics {
     names: BoundedNames,
-    calls: Counters<2>,
-    #[default(Family::new_with_constructor(|| Histogram::new(CALL_BUCKETS)))]
-    duration: Histograms<1>,
-}
+    /// Calls of tools by outcome: ok, error, timeout, question, refused, stopped
+    calls: Counters<2> = "tool_calls",
+    /// Duration of calls of tools
+    duration: Histograms<1> = "tool_call_duration" in seconds CALL_BUCKETS,
+} }
 
 impl ToolMetrics {
     pub(crate) fn ended(&self, tool: &str, outcome: ToolOutcome, duration: Duration) {
@@ -60,16 +59,5 @@ impl ToolMetrics {
         if outcome != ToolOutcome::Refused {
             self.duration.get_or_create(&labels).observe(duration.as_secs_f64());
         }
-    }
-
-    pub(super) fn register(&self, registry: &mut Registry) {
-        let text = "Calls of tools by outcome: ok, error, timeout, question, refused, stopped";
-        registry.register("tool_calls", text, self.calls.clone());
-        registry.register_with_unit(
-            "tool_call_duration",
-            "Duration of calls of tools",
-            Unit::Seconds,
-            self.duration.clone(),
-        );
     }
 }
