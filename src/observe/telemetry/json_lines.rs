@@ -2,54 +2,19 @@
 
 use std::fmt;
 
-use tracing::{
-    Event, Subscriber,
-    field::{Field, Visit},
-    span::{Attributes, Id},
-};
+use serde_json::Value;
+use tracing::{Event, Subscriber};
 use tracing_subscriber::{
-    Layer,
     fmt::{
-        FmtContext, FormatEvent, FormatFields,
+        FmtContext, FormatEvent, FormatFields, FormattedFields,
         format::{Format, Json, Writer},
     },
-    layer::Context,
     registry::LookupSpan,
 };
 
 const TRACE_ID: &str = "trace_id";
 
-/// The id of a trace, as an extension of the span that names it.
-struct LoggedTraceId(String);
-
-/// Keeps the ids of traces that spans name.
-pub(super) struct TraceIds;
-
-impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for TraceIds {
-    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, cx: Context<'_, S>) {
-        if attributes.metadata().fields().field(TRACE_ID).is_none() {
-            return;
-        }
-        let mut found = TraceIdVisitor(None);
-        attributes.record(&mut found);
-        if let (Some(trace_id), Some(span)) = (found.0, cx.span(id)) {
-            span.extensions_mut().insert(LoggedTraceId(trace_id));
-        }
-    }
-}
-
-struct TraceIdVisitor(Option<String>);
-
-impl Visit for TraceIdVisitor {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == TRACE_ID {
-            self.0 = Some(value.to_owned());
-        }
-    }
-
-    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
-}
-
+/// Needs spans whose fields are formatted as JSON.
 pub(super) struct JsonLines(Format<Json>);
 
 impl JsonLines {
@@ -65,7 +30,11 @@ where
 {
     fn format_event(&self, cx: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let trace_id = cx.event_scope().and_then(|mut scope| {
-            scope.find_map(|span| span.extensions().get().map(|LoggedTraceId(trace_id)| trace_id.clone()))
+            scope.find_map(|span| {
+                let extensions = span.extensions();
+                let fields: Value = serde_json::from_str(extensions.get::<FormattedFields<N>>()?).ok()?;
+                Some(fields.get(TRACE_ID)?.as_str()?.to_owned())
+            })
         });
         let Some(trace_id) = trace_id else { return self.0.format_event(cx, writer, event) };
         let mut line = String::new();

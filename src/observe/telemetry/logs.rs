@@ -17,10 +17,7 @@ use tracing_subscriber::{
 
 use crate::base::text::nearest;
 
-use super::{
-    json_lines::{JsonLines, TraceIds},
-    spans::TRACE_TARGET,
-};
+use super::{json_lines::JsonLines, spans::TRACE_TARGET};
 
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
@@ -96,7 +93,7 @@ fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> io::Result<()>
         }
         LogFormat::Json => {
             let json = fmt::layer().fmt_fields(JsonFields::new()).event_format(JsonLines::new());
-            TraceIds.and_then(json.with_writer(std::io::stderr)).boxed()
+            json.with_writer(std::io::stderr).boxed()
         }
     };
     let _ = match traces {
