@@ -4,7 +4,7 @@
 //! tokens, so there is one fetch at a time, and a pause after it. If fetches fail, the known keys stay in use until they are
 //! older than [`JwksOptions::max_age`]: the provider may have withdrawn one of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use reqwest::{Client, StatusCode, header};
 use serde::Deserialize;
@@ -21,11 +21,7 @@ use super::{
 };
 use crate::{
     auth::error::{AuthError, TokenError},
-    upstream::{
-        ClientError, ClientOptions,
-        body::{BodyReadError, read_whole},
-        client, direct_client,
-    },
+    upstream::{ClientError, ClientOptions, body::read_whole, client, direct_client},
 };
 
 const MAX_SET_BYTES: usize = 1024 * 1024;
@@ -71,22 +67,6 @@ struct JwksState {
     /// The time at which the last fetch began or ended.
     tried_at: Option<Instant>,
     is_fetching: bool,
-}
-
-#[derive(Debug, thiserror::Error)]
-enum FetchError {
-    #[error("no response in time")]
-    Timeout,
-    #[error(transparent)]
-    Http(#[from] reqwest::Error),
-    #[error("the status of the response is {0}")]
-    Status(StatusCode),
-    #[error(transparent)]
-    Body(#[from] BodyReadError),
-    #[error("the response is not a set of keys: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("the response has no usable key")]
-    NoKeys,
 }
 
 impl Jwks {
@@ -157,8 +137,8 @@ struct Fetch(Arc<JwksCache>);
 
 impl Fetch {
     async fn run(self) {
-        let fetched = timeout(self.0.options.timeout, self.0.fetch_keys()).await.unwrap_or(Err(FetchError::Timeout));
-        match fetched {
+        let fetched = timeout(self.0.options.timeout, self.0.fetch_keys()).await;
+        match fetched.unwrap_or_else(|_| Err("no response in time".into())) {
             Ok(keys) => {
                 tracing::debug!(keys = keys.len(), "fetched the keys that tokens are checked with");
                 self.0.state.send_modify(|state| {
@@ -185,15 +165,17 @@ impl Drop for Fetch {
 }
 
 impl JwksCache {
-    async fn fetch_keys(&self) -> Result<Vec<NamedKey>, FetchError> {
+    /// An error is the reason, for the log.
+    async fn fetch_keys(&self) -> Result<Vec<NamedKey>, Box<dyn Error + Send + Sync>> {
         let request = self.client.get(&self.url).header(header::ACCEPT, "application/json");
         let response = request.send().await.map_err(reqwest::Error::without_url)?;
         if response.status() != StatusCode::OK {
-            return Err(FetchError::Status(response.status()));
+            return Err(format!("the status of the response is {}", response.status()).into());
         }
         let body = read_whole(response, MAX_SET_BYTES).await?;
-        let keys = read(&body, &self.algorithms)?;
-        if keys.is_empty() { Err(FetchError::NoKeys) } else { Ok(keys) }
+        let keys = read(&body, &self.algorithms);
+        let keys = keys.map_err(|error| format!("the response is not a set of keys: {error}"))?;
+        if keys.is_empty() { Err("the response has no usable key".into()) } else { Ok(keys) }
     }
 }
 
