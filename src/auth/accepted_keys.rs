@@ -56,20 +56,12 @@ impl Authenticate for ApiKeys {
         self.principal(bearer_token(&request.headers)?).cloned().ok_or(AuthError::UnknownKey)
     }
 
-    fn name(&self) -> &'static str {
-        "api_key"
+    fn mode(&self) -> Option<&'static str> {
+        Some("api_key")
     }
 
-    fn api_keys(&self) -> &[ApiKey] {
-        &self.0
-    }
-
-    fn expects_bearer(&self) -> bool {
-        true
-    }
-
-    fn has_one_principal(&self) -> bool {
-        self.0.windows(2).all(|keys| keys[0].principal == keys[1].principal)
+    fn api_keys(&self) -> Option<&[ApiKey]> {
+        Some(&self.0)
     }
 }
 

@@ -66,22 +66,23 @@ impl Authenticator {
 
     /// The name of the method, for the log.
     pub(crate) fn method(&self) -> &'static str {
-        self.method.as_ref().map_or("none", |method| method.name())
+        self.method.as_ref().map_or("none", |method| method.mode().unwrap_or("by the application"))
     }
 
     /// True if callers send their credential as `Authorization: Bearer …`.
     pub fn expects_bearer(&self) -> bool {
-        self.method.as_ref().is_some_and(|method| method.expects_bearer())
+        self.method.as_ref().is_some_and(|method| method.mode().is_some())
     }
 
     /// True if no two requests can have different principals: without authentication, and with one API key.
     pub fn has_one_principal(&self) -> bool {
-        self.method.as_ref().is_none_or(|method| method.has_one_principal())
+        let is_same = |keys: &[ApiKey]| keys.windows(2).all(|keys| keys[0].principal == keys[1].principal);
+        self.method.as_ref().is_none_or(|method| method.api_keys().is_some_and(is_same))
     }
 
     /// The API keys that are accepted, if the method has any.
     pub(crate) fn api_keys(&self) -> &[ApiKey] {
-        self.method.as_ref().map_or(&[], |method| method.api_keys())
+        self.method.as_ref().and_then(|method| method.api_keys()).unwrap_or_default()
     }
 
     /// Returns the principal of a request; `None` if it has none, as without authentication.
@@ -112,21 +113,14 @@ impl fmt::Debug for Authenticator {
 pub(super) trait Authenticate: Send + Sync {
     async fn authenticate(&self, request: &Parts) -> Result<Principal, AuthError>;
 
-    /// The name of the method, as `[auth] mode` has it.
-    fn name(&self) -> &'static str {
-        "by the application"
+    /// The name of a method of `[auth] mode`, whose callers send a bearer token; `None` for one of the application.
+    fn mode(&self) -> Option<&'static str> {
+        None
     }
 
-    fn api_keys(&self) -> &[ApiKey] {
-        &[]
-    }
-
-    fn expects_bearer(&self) -> bool {
-        false
-    }
-
-    fn has_one_principal(&self) -> bool {
-        false
+    /// The keys that are accepted, if the method has keys.
+    fn api_keys(&self) -> Option<&[ApiKey]> {
+        None
     }
 }
 

@@ -148,12 +148,8 @@ impl Authenticate for Jwt {
         self.principal(bearer_token(&request.headers)?).await
     }
 
-    fn name(&self) -> &'static str {
-        "jwt"
-    }
-
-    fn expects_bearer(&self) -> bool {
-        true
+    fn mode(&self) -> Option<&'static str> {
+        Some("jwt")
     }
 }
 
