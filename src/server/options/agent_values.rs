@@ -51,23 +51,13 @@ fn check_llm(LlmConfig { options, source, model }: &LlmConfig) -> Result<(), Inv
 }
 
 fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> {
-    let ConnectionConfig {
-        base_url,
-        api_key_env,
-        api_key_file,
-        api_key_command,
-        credentials,
-        headers_env,
-        headers,
-        ..
-    } = connection;
     let sources = [
-        ("api_key_env", api_key_env.is_some()),
-        ("api_key_file", api_key_file.is_some()),
-        ("api_key_command", !api_key_command.is_empty()),
-        ("credentials", credentials.is_some()),
+        ("api_key_env", connection.api_key_env.is_some()),
+        ("api_key_file", connection.api_key_file.is_some()),
+        ("api_key_command", !connection.api_key_command.is_empty()),
+        ("credentials", connection.credentials.is_some()),
     ];
-    match base_url {
+    match &connection.base_url {
         Some(url) if server_url(url).is_none() => {
             let problem = "expected a URL such as \"https://api.example.com/v1\"; keys go into `api_key_env`";
             return Err(InvalidOption::new("base_url", problem));
@@ -83,7 +73,8 @@ fn check_connection(connection: &ConnectionConfig) -> Result<(), InvalidOption> 
     for (at, source) in sources.iter().enumerate() {
         sources[..at].iter().try_for_each(|other| one_of(*other, *source))?;
     }
-    if let Some(header) = headers.keys().find(|name| headers_env.keys().any(|env| env.eq_ignore_ascii_case(name))) {
+    let is_secret = |name: &&String| connection.headers_env.keys().any(|secret| secret.eq_ignore_ascii_case(name));
+    if let Some(header) = connection.headers.keys().find(is_secret) {
         return Err(InvalidOption::new("headers", format!("`headers_env` has `{header}`, too: remove one of them")));
     }
     Ok(())
