@@ -11,8 +11,10 @@ use crate::{
     base::units,
 };
 
-const MAX_LEEWAY_SECS: u64 = 600;
+const MAX_LEEWAY: Duration = Duration::from_secs(600);
 const MIN_JWKS_AGE: Duration = Duration::from_secs(1200);
+const NO_AUDIENCE: &str = "`audience` is needed: the name of this server in tokens (aud). An empty list also accepts tokens \
+                           that were made for any other application";
 
 /// The rules for tokens: the section `[auth.jwt]`. Exactly one of `secret_env`, `public_key`, `public_key_file` and
 /// `jwks_url` is needed.
@@ -68,38 +70,26 @@ pub(super) fn check(jwt: &JwtConfig, origin: &Origin) -> Result<(), ConfigError>
         return error(second, &format!("`{source}` is set, too; only one of them can be the key"));
     }
     let by_secret = jwt.secret_env.is_some();
-    if jwt.algorithms.iter().any(|algorithm| (*algorithm == JwtAlgorithm::Hs256) != by_secret) {
-        let message = if by_secret {
-            "a secret is for \"HS256\" only"
-        } else {
-            "public keys are for the other algorithms; \"HS256\" needs a secret"
-        };
-        return error("algorithms", message);
+    let fits_key = jwt.algorithms.iter().all(|algorithm| (*algorithm == JwtAlgorithm::Hs256) == by_secret);
+    let is_blank = |text: &String| text.trim().is_empty();
+    let rules = [
+        ("algorithms", fits_key || !by_secret, "a secret is for \"HS256\" only"),
+        ("algorithms", fits_key, "public keys are for the other algorithms; \"HS256\" needs a secret"),
+        ("audience", jwt.audience.is_some(), NO_AUDIENCE),
+        ("audience", !jwt.audience.iter().flatten().any(is_blank), "a name is empty"),
+        ("issuer", !jwt.issuer.as_ref().is_some_and(is_blank), "it is empty; leave it out to accept any issuer"),
+        ("leeway_secs", jwt.leeway <= MAX_LEEWAY, "at most 600: expired tokens are accepted for that long"),
+        (
+            "jwks_max_age_secs",
+            jwt.jwks_max_age >= MIN_JWKS_AGE,
+            "at least 1200: keys are fetched again after 600 seconds",
+        ),
+        ("subject_claim", !is_blank(&jwt.subject_claim), "it is empty"),
+    ];
+    match rules.into_iter().find(|(_, holds, _)| !holds) {
+        Some((option, _, problem)) => error(option, problem),
+        None => Ok(()),
     }
-    match &jwt.audience {
-        None => {
-            let message = "`audience` is needed: the name of this server in tokens (aud). An empty list also accepts \
-                           tokens that were made for any other application";
-            return error("audience", message);
-        }
-        Some(audience) if audience.iter().any(|name| name.trim().is_empty()) => {
-            return error("audience", "a name is empty");
-        }
-        Some(_) => {}
-    }
-    if jwt.issuer.as_ref().is_some_and(|issuer| issuer.trim().is_empty()) {
-        return error("issuer", "it is empty; leave it out to accept any issuer");
-    }
-    if jwt.leeway.as_secs() > MAX_LEEWAY_SECS {
-        return error("leeway_secs", "at most 600: expired tokens are accepted for that long");
-    }
-    if jwt.jwks_max_age < MIN_JWKS_AGE {
-        return error("jwks_max_age_secs", "at least 1200: keys are fetched again after 600 seconds");
-    }
-    if jwt.subject_claim.trim().is_empty() {
-        return error("subject_claim", "it is empty");
-    }
-    Ok(())
 }
 
 #[derive(Deserialize)]
