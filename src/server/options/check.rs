@@ -8,12 +8,16 @@ use crate::{
     files::check_url,
     http::{AllowRule, check_own_path},
     observe::{recordings::RecordOptions, telemetry::logs},
-    tools::{http::HttpToolOptions, mcp::McpServerOptions},
     upstream::{
         secret_names::is_secret_header,
         trust::{is_trusted_url, server_url},
     },
 };
+
+/// The name by which agents list the tools of the sandbox.
+pub(crate) const SANDBOX: &str = "sandbox";
+const TOOL_NAME: &str = "a tool's name has 1 to 64 letters, digits, `-` and `_`: models accept no others";
+const SERVER_NAME: &str = "the name of an MCP server has 1 to 64 letters, digits, `-` and `_`";
 
 impl Config {
     /// Returns all errors that are found, as one.
@@ -36,44 +40,41 @@ impl Config {
     /// Checks agents, tools and MCP servers, each by itself. Returns all errors that are found, as one.
     pub(super) fn check_tables(&self, origin: &Origin) -> Result<(), ConfigError> {
         let agents = self.agents.iter().map(|(name, agent)| agent_values::check(name, agent, origin));
-        let tools = self.tools.iter().map(|(name, tool)| check_tool(name, tool, origin));
-        let servers = self.mcp.iter().map(|(name, server)| check_server(name, server, origin));
+        let tools = self.tools.iter().map(|(name, tool)| match name.as_str() {
+            SANDBOX => Err(origin.error(&["tools", name], "the name of a tool group cannot be used")),
+            name => check_named(["tools", name], TOOL_NAME, origin, || tool.check()),
+        });
+        let servers = self.mcp.iter();
+        let servers = servers.map(|(name, server)| check_named(["mcp", name], SERVER_NAME, origin, || server.check()));
         let sandbox = self.sandbox.check().map_err(|error| origin.option_error(&["sandbox"], &error));
         ConfigError::join(agents.chain(tools).chain(servers).chain([sandbox]).filter_map(Result::err))
     }
 
     fn check_names(&self, origin: &Origin) -> Result<(), ConfigError> {
-        if self.copilotkit.enabled
-            && let Err(problem) = self.copilotkit.check_prefix()
-        {
-            return Err(origin.error(&["copilotkit", "prefix"], problem));
-        }
-        if let Some(wrong) = self.cors.allow_origins.iter().find(|allowed| *allowed != "*" && !is_origin(allowed)) {
-            let message = format!("{wrong:?} is not an origin such as \"https://app.example.com\"");
-            return Err(origin.error(&["cors", "allow_origins"], &message));
-        }
-        if let Some(wrong) = self.server.allowed_hosts.iter().find(|allowed| *allowed != "*" && !is_host_name(allowed))
-        {
-            let message = format!("{wrong:?} is not a host name such as \"agents.example.com\", without port");
-            return Err(origin.error(&["server", "allowed_hosts"], &message));
-        }
-        if let Some(wrong) = self.files.public_url.as_deref().filter(|url| server_url(url).is_none()) {
-            let message = format!("{wrong:?} is not a URL such as \"https://chat.example.com\"");
-            return Err(origin.error(&["files", "public_url"], &message));
-        }
-        if let Some(url) = &self.files.url {
-            let checked = match self.store.read(&self.server.data_dir) {
-                Ok(StoreUrl::Memory) => Err("a store in memory keeps files in memory: set [store] url".to_owned()),
-                _ => check_url(url),
-            };
-            checked.map_err(|problem| origin.error(&["files", "url"], &problem))?;
-        }
-        if let Some(wrong) = self.server.public_url.as_deref().filter(|url| !is_trusted_url(url)) {
-            let message =
-                format!("{wrong:?} is not a URL such as \"https://chat.example.com\"; http is for this machine only");
-            return Err(origin.error(&["server", "public_url"], &message));
-        }
-        Ok(())
+        let wrong_prefix = self.copilotkit.check_prefix().err().filter(|_| self.copilotkit.enabled);
+        let wrong_origin = self.cors.allow_origins.iter().find(|allowed| *allowed != "*" && !is_origin(allowed));
+        let wrong_host = self.server.allowed_hosts.iter().find(|allowed| *allowed != "*" && !is_host_name(allowed));
+        let wrong_files_url = self.files.public_url.as_ref().filter(|url| server_url(url).is_none());
+        let files_problem = self.files.url.as_ref().and_then(|url| match self.store.read(&self.server.data_dir) {
+            Ok(StoreUrl::Memory) => Some("a store in memory keeps files in memory: set [store] url".to_owned()),
+            _ => check_url(url).err(),
+        });
+        let wrong_url = self.server.public_url.as_ref().filter(|url| !is_trusted_url(url));
+        let is_not = |wrong: Option<&String>, expected: &str| wrong.map(|wrong| format!("{wrong:?} is not {expected}"));
+        let url = "a URL such as \"https://chat.example.com\"";
+        let problems = [
+            (["copilotkit", "prefix"], wrong_prefix.map(str::to_owned)),
+            (["cors", "allow_origins"], is_not(wrong_origin, "an origin such as \"https://app.example.com\"")),
+            (
+                ["server", "allowed_hosts"],
+                is_not(wrong_host, "a host name such as \"agents.example.com\", without port"),
+            ),
+            (["files", "public_url"], is_not(wrong_files_url, url)),
+            (["files", "url"], files_problem),
+            (["server", "public_url"], is_not(wrong_url, &format!("{url}; http is for this machine only"))),
+        ];
+        let first = problems.into_iter().find_map(|(option, problem)| Some(origin.error(&option, &problem?)));
+        first.map_or(Ok(()), Err)
     }
 
     /// A path belongs to one agent, and not to the routes for CopilotKit.
@@ -219,42 +220,29 @@ fn is_origin(text: &str) -> bool {
 }
 
 fn check_record(record: &RecordOptions, origin: &Origin) -> Result<(), ConfigError> {
-    for name in &record.headers {
-        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
-        if name.is_empty() || !name.chars().all(is_name) {
-            let message = format!("{name:?} is not the name of a header in lower case");
-            return Err(origin.error(&["record", "headers"], &message));
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+    let problem = record.headers.iter().find_map(|name| {
+        if name.is_empty() || !name.chars().all(is_plain) {
+            return Some(format!("{name:?} is not the name of a header in lower case"));
         }
-        if is_secret_header(name) {
-            let message = format!("{name:?} looks like a header with credentials, which are not recorded");
-            return Err(origin.error(&["record", "headers"], &message));
-        }
-    }
-    Ok(())
+        is_secret_header(name).then(|| format!("{name:?} looks like a header with credentials, which are not recorded"))
+    });
+    problem.map_or(Ok(()), |problem| Err(origin.error(&["record", "headers"], &problem)))
 }
 
-/// The name by which agents list the tools of the sandbox.
-pub(crate) const SANDBOX: &str = "sandbox";
-
-fn check_tool(name: &str, tool: &HttpToolOptions, origin: &Origin) -> Result<(), ConfigError> {
-    let table = ["tools", name];
-    if name == SANDBOX {
-        return Err(origin.error(&table, "the name of a tool group cannot be used"));
+/// Checks the name of a tool or a server, of which `rule` says the form, and then its options.
+fn check_named(
+    table: [&str; 2],
+    rule: &str,
+    origin: &Origin,
+    check_options: impl FnOnce() -> Result<(), InvalidOption>,
+) -> Result<(), ConfigError> {
+    let [_, name] = table;
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if !is_plain || !(1..=64).contains(&name.len()) {
+        return Err(origin.error(&table, rule));
     }
-    if !is_name(name) {
-        let message = "a tool's name has 1 to 64 letters, digits, `-` and `_`: models accept no others";
-        return Err(origin.error(&table, message));
-    }
-    tool.check().map_err(|error| origin.option_error(&table, &error))
-}
-
-fn check_server(name: &str, server: &McpServerOptions, origin: &Origin) -> Result<(), ConfigError> {
-    let table = ["mcp", name];
-    if !is_name(name) {
-        let message = "the name of an MCP server has 1 to 64 letters, digits, `-` and `_`";
-        return Err(origin.error(&table, message));
-    }
-    server.check().map_err(|error| origin.option_error(&table, &error))
+    check_options().map_err(|error| origin.option_error(&table, &error))
 }
 
 impl Origin {
@@ -262,8 +250,4 @@ impl Origin {
         let path: Vec<&str> = table.iter().copied().chain(error.path.iter().map(String::as_str)).collect();
         self.error(&path, &error.problem)
     }
-}
-
-fn is_name(name: &str) -> bool {
-    (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
