@@ -34,7 +34,6 @@ pub struct LogOptions {
     #[default("info".to_owned())]
     pub level: String,
     /// The form of log lines.
-    #[default(LogFormat::Text)]
     pub format: LogFormat,
 }
 

@@ -101,10 +101,8 @@ fn read_claim(text: &str) -> Result<(String, Value), String> {
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {
     /// The agent
-    #[arg(value_name = "AGENT")]
     pub(super) agent: String,
     /// The message; without one, or with -, the standard input
-    #[arg(value_name = "TEXT")]
     pub(super) text: Option<String>,
     /// A server; without one, the configured agents are run in this process
     #[arg(id = "server", long = "server", value_name = "URL")]
@@ -122,10 +120,8 @@ pub(super) struct RunArguments {
 #[derive(Debug, Args)]
 pub(super) struct ExportArguments {
     /// The id of the thread
-    #[arg(value_name = "THREAD")]
     pub(super) thread: String,
     /// The id of the run; without one, all detached runs among the thread's 20 newest runs that have ended
-    #[arg(value_name = "RUN")]
     pub(super) run: Option<String>,
     /// The server
     #[arg(long, value_name = "URL")]
@@ -141,7 +137,6 @@ pub(super) struct ExportArguments {
 #[derive(Debug, Args)]
 pub(super) struct TestArguments {
     /// The folder of the recordings
-    #[arg(value_name = "DIR")]
     pub(super) dir: PathBuf,
     /// A server or one agent's endpoint; without one, the configured agents are run in this process
     #[arg(id = "server", long = "against", value_name = "URL")]

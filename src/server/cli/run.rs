@@ -34,9 +34,7 @@ struct Document {
     status: String,
     #[serde(default)]
     messages: Vec<Message>,
-    #[serde(default)]
     outcome: Option<Outcome>,
-    #[serde(default)]
     error: Option<Failure>,
 }
 
