@@ -47,20 +47,14 @@ impl StoreConfig {
         if listen_url.is_some_and(|listen_url| !is_postgres(listen_url) || !is_postgres(&self.url)) {
             return Err("with listen_url, both URLs begin with \"postgres://\"");
         }
-        if self.url == "memory:" {
-            return Ok(StoreUrl::Memory);
+        let path = self.url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
+        match path {
+            Some("") => Err("\"sqlite:\" needs the path of a file"),
+            Some(path) => Ok(StoreUrl::Sqlite(data_dir.join(path))),
+            None if self.url == "memory:" => Ok(StoreUrl::Memory),
+            None if is_postgres(&self.url) => Ok(StoreUrl::Postgres { url: &self.url, listen_url }),
+            None => Err("expected \"memory:\", \"sqlite:PATH\" or \"postgres://…\""),
         }
-        if let Some(path) = self.url.strip_prefix("sqlite:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            return match path {
-                "" => Err("\"sqlite:\" needs the path of a file"),
-                path => Ok(StoreUrl::Sqlite(data_dir.join(path))),
-            };
-        }
-        if is_postgres(&self.url) {
-            return Ok(StoreUrl::Postgres { url: &self.url, listen_url });
-        }
-        Err("expected \"memory:\", \"sqlite:PATH\" or \"postgres://…\"")
     }
 }
 
