@@ -19,7 +19,7 @@ use super::{
     option_names::{named_values, option_names},
     vendors::advice_about,
 };
-use crate::llm::OpenAiApi;
+use crate::llm::{ModelOptions, OpenAiApi};
 
 /// The kind in errors about agents with a model.
 const LLM: &str = "kind = \"llm\"";
@@ -98,7 +98,9 @@ impl AgentTable<'_, '_> {
             return Err(self.incomplete(format!("{LLM} needs `provider`: {}", listed::<ProviderName>())));
         };
         let model = match provider {
-            ProviderName::Rust => self.part(LLM).map(NamedModel::into_options),
+            ProviderName::Rust => {
+                self.part(LLM).map(|NamedModel { model }| ModelOptions { model, ..ModelOptions::default() })
+            }
             _ => self.part(LLM),
         };
         let source = match provider {

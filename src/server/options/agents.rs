@@ -167,13 +167,7 @@ pub(super) enum ProviderName {
 /// A model of `provider = "rust"`, which has its options in Rust.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct NamedModel {
-    model: String,
-}
-
-impl NamedModel {
-    pub(super) fn into_options(self) -> ModelOptions {
-        ModelOptions { model: self.model, ..ModelOptions::default() }
-    }
+    pub(super) model: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
