@@ -34,13 +34,8 @@ impl ApiKeys {
     /// Compares the digests of all keys in constant time, so that the response time reveals nothing about any key.
     fn principal(&self, secret: &[u8]) -> Option<&Principal> {
         let digest: [u8; 32] = Sha256::digest(secret).into();
-        let mut found = None;
-        for key in self.0.iter() {
-            if bool::from(key.digest.ct_eq(&digest)) {
-                found = Some(&key.principal);
-            }
-        }
-        found
+        let matching = |key: &ApiKey| bool::from(key.digest.ct_eq(&digest));
+        self.0.iter().fold(None, |found, key| if matching(key) { Some(&key.principal) } else { found })
     }
 }
 
