@@ -65,7 +65,7 @@ fn is_own_name(name: &str) -> bool {
 
 /// The recordings of a folder, with their sizes.
 pub(super) struct RecordingFolder {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     options: RecordOptions,
     files: BTreeMap<Arc<str>, RecordingFile>,
     bytes: u64,

@@ -2,7 +2,6 @@
 
 use std::{
     fmt, io,
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -143,8 +142,8 @@ fn run_jobs(mut folder: RecordingFolder, shared: &WriterShared, jobs: &Receiver<
             Err(error) => {
                 folder.remove(&file);
                 if !std::mem::replace(&mut has_failed, true) {
-                    let folder = shared.options.dir.as_deref().unwrap_or(Path::new(""));
-                    tracing::error!(%error, folder = %folder.display(), "cannot write a recording; runs continue without");
+                    let folder = folder.path.display();
+                    tracing::error!(%error, %folder, "cannot write a recording; runs continue without");
                 }
             }
         }
