@@ -45,22 +45,20 @@ impl IdPairs {
     /// Returns a recorded request with the identifiers of the live thread.
     pub(super) fn live_request(&self, request: &RunAgentInput) -> serde_json::Result<RunAgentInput> {
         let mut value = serde_json::to_value(request)?;
-        replace(&mut value, &|id| self.to_live.get(id).cloned());
+        replace(&mut value, &self.to_live);
         serde_json::from_value(value)
     }
 
     /// Returns a live value with the identifiers of the recorded thread, as far as they are known.
     pub(super) fn to_recorded(&self, mut value: Value) -> Value {
-        replace(&mut value, &|id| self.to_recorded.get(id).cloned());
+        replace(&mut value, &self.to_recorded);
         value
     }
 
     /// Learns the new identifiers of a run: the first new one of both runs means the same thing, and so on.
     pub(super) fn pair(&mut self, known: &BTreeSet<String>, recorded: &[Value], live: &[Value]) {
-        let (recorded, live) = (new_ids(recorded, known), new_ids(live, known));
-        for (recorded, live) in recorded.iter().zip(&live) {
-            self.add(recorded, live);
-        }
+        let pairs = new_ids(recorded, known).into_iter().zip(new_ids(live, known));
+        pairs.for_each(|(recorded, live)| self.add(&recorded, &live));
     }
 }
 
@@ -68,19 +66,15 @@ impl IdPairs {
 pub(super) fn known_in(request: &RunAgentInput) -> BTreeSet<String> {
     let mut known = BTreeSet::new();
     let mut value = serde_json::to_value(request).unwrap_or_default();
-    visit(&mut value, &mut |id| {
-        known.insert(id.clone());
-    });
+    visit(&mut value, &mut |id| known.extend([id.clone()]));
     known
 }
 
 /// Returns steps in which new identifiers are numbers.
 pub(super) fn numbered(mut steps: Vec<Value>, known: &BTreeSet<String>) -> Vec<Value> {
-    let numbers: HashMap<_, _> =
-        (1..).zip(new_ids(&steps, known)).map(|(number, id): (usize, String)| (id, format!("#{number}"))).collect();
-    for step in &mut steps {
-        replace(step, &|id| numbers.get(id).cloned());
-    }
+    let ids = (1..).zip(new_ids(&steps, known));
+    let numbers = ids.map(|(number, id): (usize, String)| (id, format!("#{number}"))).collect();
+    steps.iter_mut().for_each(|step| replace(step, &numbers));
     steps
 }
 
@@ -97,10 +91,10 @@ fn new_ids(steps: &[Value], known: &BTreeSet<String>) -> Vec<String> {
     new
 }
 
-fn replace(value: &mut Value, new: &impl Fn(&str) -> Option<String>) {
+fn replace(value: &mut Value, new: &HashMap<String, String>) {
     visit(value, &mut |id| {
-        if let Some(new) = new(id) {
-            *id = new;
+        if let Some(new) = new.get(id) {
+            id.clone_from(new);
         }
     });
 }
