@@ -2,10 +2,7 @@
 
 use std::error::Error;
 
-use super::{
-    arguments::{CommandOptions, EraseArguments},
-    output::print_line,
-};
+use super::{arguments::EraseArguments, output::print_line};
 use crate::{
     auth::{Principal, owner_of},
     run::{Runs, ThreadOptions},
@@ -15,13 +12,10 @@ use crate::{
 };
 
 pub(super) async fn erase(EraseArguments { owner, thread, options }: EraseArguments) -> Result<(), Box<dyn Error>> {
-    if let Some(thread) = thread {
-        return erase_thread(thread, options).await;
-    }
     let owner = owner.unwrap_or_default();
     let principal = match owner.split_once(':') {
         Some((source, name)) => Some(Principal::new(source, name)),
-        None if owner == ThreadKey::ANONYMOUS => None,
+        None if owner == ThreadKey::ANONYMOUS || thread.is_some() => None,
         None => {
             return Err(
                 format!("{owner:?} is not an owner of threads: write key:{owner}, or jwt:ISSUER:{owner}").into()
@@ -30,27 +24,23 @@ pub(super) async fn erase(EraseArguments { owner, thread, options }: EraseArgume
     };
     let (loaded, _) = options.load()?;
     let (store, _) = open_store(&loaded.config).await?;
-    let thread_options = ThreadOptions { files: loaded.config.files.clone(), ..ThreadOptions::default() };
-    let runs = Runs::builder().stored(store.clone(), thread_options);
-    let threads = Threads::of(&runs).ok_or("the server stores no threads")?;
-    let erased = threads.delete_all(principal.as_ref()).await?;
-    if let Some(sealed) = store.sealed_values() {
-        sealed.delete_sealed(&owner_of(principal.as_ref()), None, None).await?;
-    }
+    let erased = match thread {
+        // The thread can be so damaged that no request can name it.
+        Some(number) if store.delete(number).await? => format!("thread {number}"),
+        Some(number) => return Err(format!("there is no thread {number}: see agui-server check --store").into()),
+        None => {
+            let thread_options = ThreadOptions { files: loaded.config.files.clone(), ..ThreadOptions::default() };
+            let runs = Runs::builder().stored(store.clone(), thread_options);
+            let threads = Threads::of(&runs).ok_or("the server stores no threads")?;
+            let erased = threads.delete_all(principal.as_ref()).await?;
+            if let Some(sealed) = store.sealed_values() {
+                sealed.delete_sealed(&owner_of(principal.as_ref()), None, None).await?;
+            }
+            format!("{erased} threads of {owner}")
+        }
+    };
     // Without limits, a sweep completes deletions and removes nothing else.
     store.sweep(&Retention::default(), now()).await?;
-    print_line(&format!("erased {erased} threads of {owner}"));
-    Ok(())
-}
-
-/// The thread can be so damaged that no request can name it.
-async fn erase_thread(number: i64, options: CommandOptions) -> Result<(), Box<dyn Error>> {
-    let (loaded, _) = options.load()?;
-    let (store, _) = open_store(&loaded.config).await?;
-    if !store.delete(number).await? {
-        return Err(format!("there is no thread {number}: see agui-server check --store").into());
-    }
-    store.sweep(&Retention::default(), now()).await?;
-    print_line(&format!("erased thread {number}"));
+    print_line(&format!("erased {erased}"));
     Ok(())
 }
