@@ -35,7 +35,6 @@ use tokio::sync::Mutex;
 use self::{
     error::disk_full,
     files::{DatabaseFiles, FileIds, file_error},
-    open::OpenDatabase,
     reader::{Readers, all, one},
     writer::{JobKind, SqliteWriter, Tx},
 };
@@ -109,6 +108,7 @@ pub struct SqliteStore {
     files: Arc<DatabaseFiles>,
     /// The files that the connections have opened.
     opened: Arc<FileIds>,
+    /// The bytes that the database can have until the disk is full.
     capacity: Option<u64>,
 }
 
@@ -123,18 +123,7 @@ impl SqliteStore {
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         let path = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || open::open(&path));
-        let opened = opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))?;
-        let OpenDatabase { writer, files, ids, capacity } = opened;
-        let readers = Readers::new(files.clone());
-        Ok(Self {
-            writer,
-            readers,
-            upkeep: Permits::new(1, None),
-            truncating: Mutex::default(),
-            files,
-            opened: Arc::new(ids),
-            capacity,
-        })
+        opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))
     }
 
     /// Repeats a step of upkeep until it returns `false`. Returns the permit of the last step.

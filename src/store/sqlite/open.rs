@@ -3,15 +3,18 @@
 use std::{fs, path::Path, sync::Arc};
 
 use rusqlite::{Connection, OptionalExtension as _};
+use tokio::sync::Mutex;
 
 use super::{
+    SqliteStore,
     connection::connect,
     error::open_error,
-    files::{DatabaseFiles, FileIds, file_error},
+    files::{DatabaseFiles, file_error},
+    reader::Readers,
     reserve::{DiskReserve, disk_space},
     writer::{Numbers, SqliteWriter},
 };
-use crate::store::OpenError;
+use crate::{base::permits::Permits, store::OpenError};
 
 const SCHEMA_VERSION: i64 = 3;
 
@@ -33,16 +36,7 @@ const NUMBERS: &str = "
     SELECT 1 + COALESCE((SELECT MAX(number) FROM agui_threads WHERE number < 549755813888), 0),
         1 + COALESCE((SELECT MAX(number) FROM agui_runs WHERE number < 549755813888), 0)";
 
-/// An open database.
-pub(super) struct OpenDatabase {
-    pub(super) writer: SqliteWriter,
-    pub(super) files: Arc<DatabaseFiles>,
-    pub(super) ids: FileIds,
-    /// The bytes that the database can have until the disk is full.
-    pub(super) capacity: Option<u64>,
-}
-
-pub(super) fn open(path: &Path) -> Result<OpenDatabase, OpenError> {
+pub(super) fn open(path: &Path) -> Result<SqliteStore, OpenError> {
     let files = Arc::new(DatabaseFiles::lock(path)?);
     let path = &files.path;
     let reserve = DiskReserve::new(path);
@@ -51,11 +45,20 @@ pub(super) fn open(path: &Path) -> Result<OpenDatabase, OpenError> {
         Err(OpenError::File { .. } | OpenError::Tables { .. }) if reserve.give_up() => open_tables(path)?,
         opened => opened?,
     };
-    let ids = files.ids().map_err(|error| file_error(path, error))?;
+    let opened = Arc::new(files.ids().map_err(|error| file_error(path, error))?);
     let stored = fs::metadata(path).map_or(0, |file| file.len());
     let capacity = disk_space(path).map(|space| space.available.saturating_add(stored));
     let writer = SqliteWriter::start(conn, numbers, reserve, files.clone()).map_err(|error| file_error(path, error))?;
-    Ok(OpenDatabase { writer, files, ids, capacity })
+    let readers = Readers::new(files.clone());
+    Ok(SqliteStore {
+        writer,
+        readers,
+        upkeep: Permits::new(1, None),
+        truncating: Mutex::default(),
+        files,
+        opened,
+        capacity,
+    })
 }
 
 fn open_tables(path: &Path) -> Result<(Connection, Numbers), OpenError> {
