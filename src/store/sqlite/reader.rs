@@ -1,14 +1,7 @@
 //! Reads, on a pool of connections that cannot write. A read whose caller drops its future, or that takes too long, is
 //! interrupted.
 
-use std::{
-    ffi::c_int,
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{ffi::c_int, io, sync::Arc};
 
 use parking_lot::Mutex;
 use rusqlite::{Connection, Params, Row, named_params};
@@ -79,8 +72,9 @@ impl Readers {
         work: impl FnOnce(&Connection) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
         let permit = self.permits.take(kind, owner).await;
-        let (idle, files, stop) = (self.idle.clone(), self.files.clone(), StopOnDrop::default());
-        let stopped = stop.0.clone();
+        // Dropped with this future, which interrupts the read.
+        let (idle, files, caller) = (self.idle.clone(), self.files.clone(), Arc::new(()));
+        let waiting = Arc::downgrade(&caller);
         let read = tokio::task::spawn_blocking(move || {
             // Until the end of the work, also if it is interrupted.
             let _permit = permit;
@@ -93,7 +87,7 @@ impl Readers {
                     conn
                 }
             };
-            conn.progress_handler(STOP_INTERVAL, Some(move || stopped.load(Ordering::Relaxed)))?;
+            conn.progress_handler(STOP_INTERVAL, Some(move || waiting.strong_count() == 0))?;
             let result = work(&conn);
             // A connection on which a read failed is closed.
             if result.is_ok() {
@@ -103,18 +97,8 @@ impl Readers {
         });
         let timed_out = |_| StoreError::Unavailable(io::Error::from(io::ErrorKind::TimedOut).into());
         let read = timeout(kind.time_limit(), read).await.map_err(timed_out)?;
-        drop(stop);
+        drop(caller);
         read.unwrap_or_else(|error| Err(StoreError::Failed(error.into())))
-    }
-}
-
-/// Interrupts a read when it is dropped.
-#[derive(Default)]
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 
