@@ -33,18 +33,11 @@ pub(super) fn chunks(bytes: &Bytes) -> impl Iterator<Item = Chunk> {
 /// Returns the bytes of a chunk that a row has; `None` if they are damaged, which is reported.
 pub(super) fn read_chunk(row: &impl DbRow) -> StoreResult<Option<&[u8]>> {
     let digest = rows::text(row, "digest")?;
-    let body = row.bytes("body")?;
-    let checked = body.and_then(|body| match body {
-        Some(body) if hex(&Sha256::digest(body)) == digest => Ok(body),
+    let checked = row.bytes("body")?.and_then(|body| match body {
+        Some(body) if hex(&Sha256::digest(body)) == digest => Ok(Some(body)),
         _ => Err("not the bytes of this digest".to_owned()),
     });
-    checked.map_or_else(
-        |problem| {
-            row.report("body", &problem);
-            Ok(None)
-        },
-        |body| Ok(Some(body)),
-    )
+    Ok(super::damage::readable(row, "body", checked))
 }
 
 /// A part of a file that is read chunk by chunk.
