@@ -26,11 +26,7 @@ pub(super) struct DatabaseFiles {
 const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
 /// Identifies a file whatever its name. `None` if there is no such file, or the system has no such numbers.
-type FileId = Option<(u64, u64)>;
-
-/// The files that were opened.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct FileIds([FileId; SUFFIXES.len()]);
+pub(super) type FileId = Option<(u64, u64)>;
 
 impl DatabaseFiles {
     /// Creates the folder and the database, unless they exist, and takes the locks.
@@ -47,16 +43,12 @@ impl DatabaseFiles {
     }
 
     /// Returns the files that have the names of the database now.
-    pub(super) fn ids(&self) -> io::Result<FileIds> {
-        let mut ids = [None; SUFFIXES.len()];
-        for (id, suffix) in ids.iter_mut().zip(SUFFIXES) {
-            *id = match fs::metadata(with_suffix(&self.path, suffix)) {
-                Ok(metadata) => file_id(&metadata),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => return Err(error),
-            };
-        }
-        Ok(FileIds(ids))
+    pub(super) fn ids(&self) -> io::Result<Vec<FileId>> {
+        let id = |suffix| match fs::metadata(with_suffix(&self.path, suffix)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            metadata => Ok(file_id(&metadata?)),
+        };
+        SUFFIXES.into_iter().map(id).collect()
     }
 }
 
@@ -149,7 +141,7 @@ fn unlock_database(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -34,7 +34,7 @@ use tokio::sync::Mutex;
 
 use self::{
     error::disk_full,
-    files::{DatabaseFiles, FileIds, file_error},
+    files::{DatabaseFiles, FileId, file_error},
     reader::{Readers, all, one},
     writer::{JobKind, SqliteWriter, Tx},
 };
@@ -107,7 +107,7 @@ pub struct SqliteStore {
     truncating: Mutex<()>,
     files: Arc<DatabaseFiles>,
     /// The files that the connections have opened.
-    opened: Arc<FileIds>,
+    opened: Arc<Vec<FileId>>,
     /// The bytes that the database can have until the disk is full.
     capacity: Option<u64>,
 }

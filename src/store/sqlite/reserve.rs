@@ -10,6 +10,7 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::files::with_suffix;
 use crate::base::private_file::private_file_options;
 
 /// Twice the longest write-ahead log: the file grows by at most one when it is copied, and the rest is for transactions.
@@ -49,12 +50,11 @@ enum ReserveState {
 
 impl DiskReserve {
     pub(super) fn new(database: &Path) -> Self {
-        let mut path = database.as_os_str().to_owned();
-        path.push("-reserve");
+        let path = with_suffix(database, "-reserve");
         let bytes = disk_space(database).map_or(0, |space| (space.total / DISK_PART).clamp(MIN_BYTES, MAX_BYTES));
         let is_held = fs::metadata(&path).is_ok_and(|file| file.len() >= bytes);
         let state = if is_held { ReserveState::Held } else { ReserveState::Lacking { tried: None } };
-        Self { database: database.to_owned(), path: path.into(), bytes, state: Mutex::new(state) }
+        Self { database: database.to_owned(), path, bytes, state: Mutex::new(state) }
     }
 
     /// The pages of the write-ahead log from which it is copied into the file: 8,000 (32 MB), or on a small disk a quarter of
