@@ -96,12 +96,16 @@ impl ContentPart {
 
     /// Creates a part of the kind that a MIME type has.
     pub(crate) fn media(mime_type: &str, source: PartSource, metadata: Option<Value>) -> Self {
-        let media = MediaPart { metadata, ..MediaPart::from(source) };
+        Self::of_media_type(mime_type)(MediaPart { metadata, ..MediaPart::from(source) })
+    }
+
+    /// Returns the kind of part that a MIME type has.
+    pub(super) fn of_media_type(mime_type: &str) -> fn(MediaPart) -> Self {
         match mime_type.split('/').next() {
-            Some("image") => Self::Image(media),
-            Some("audio") => Self::Audio(media),
-            Some("video") => Self::Video(media),
-            _ => Self::Document(media),
+            Some("image") => Self::Image,
+            Some("audio") => Self::Audio,
+            Some("video") => Self::Video,
+            _ => Self::Document,
         }
     }
 
@@ -110,6 +114,14 @@ impl ContentPart {
         match self {
             Self::Text(_) => None,
             Self::Image(media) | Self::Audio(media) | Self::Video(media) | Self::Document(media) => Some(&media.source),
+        }
+    }
+
+    /// Returns the metadata.
+    pub(super) fn metadata(&self) -> Option<&Value> {
+        match self {
+            Self::Text(text) => text.metadata.as_ref(),
+            Self::Image(it) | Self::Audio(it) | Self::Video(it) | Self::Document(it) => it.metadata.as_ref(),
         }
     }
 

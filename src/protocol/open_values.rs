@@ -23,21 +23,11 @@ pub(crate) fn memory(value: &Value) -> u64 {
 pub(crate) fn memory_of_message(message: &Message) -> u64 {
     let content: u64 = match message {
         Message::Activity(activity) => memory_of_object(&activity.content),
-        message => message.parts().iter().filter_map(metadata_of_part).map(memory).sum(),
+        message => message.parts().iter().filter_map(ContentPart::metadata).map(memory).sum(),
     };
     let of_calls = message.tool_calls().iter().filter_map(|ToolCall { metadata, .. }| metadata.as_ref());
     let metadata: u64 = message.metadata().into_iter().chain(of_calls).map(|metadata| memory_of_object(metadata)).sum();
     content + metadata
-}
-
-fn metadata_of_part(part: &ContentPart) -> Option<&Value> {
-    match part {
-        ContentPart::Text(text) => text.metadata.as_ref(),
-        ContentPart::Image(media)
-        | ContentPart::Audio(media)
-        | ContentPart::Video(media)
-        | ContentPart::Document(media) => media.metadata.as_ref(),
-    }
 }
 
 fn memory_of_object(object: &JsonObject) -> u64 {

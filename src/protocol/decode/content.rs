@@ -89,12 +89,7 @@ struct BinaryPart {
 
 impl BinaryPart {
     fn into_media(self) -> Option<ContentPart> {
-        let wrap = match self.mime_type.split('/').next() {
-            Some("image") => ContentPart::Image,
-            Some("audio") => ContentPart::Audio,
-            Some("video") => ContentPart::Video,
-            _ => ContentPart::Document,
-        };
+        let wrap = ContentPart::of_media_type(&self.mime_type);
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
         let mime_type = self.mime_type;
         let source = if let Some(value) = filled(self.data) {
