@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::{Message, MessageId, ToolCall, ToolCallId};
 
@@ -26,13 +26,17 @@ use super::{Message, MessageId, ToolCall, ToolCallId};
 /// assert_eq!((before.len(), messages.len()), (1, 2));
 /// assert_eq!(messages.position("m2"), Some(1));
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Messages(Arc<Inner>);
 
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(transparent)]
 struct Inner {
     list: Vec<Message>,
+    #[serde(skip)]
     lookups: AtomicU32,
+    #[serde(skip)]
     index: OnceLock<MessageIndex<usize>>,
 }
 
@@ -186,18 +190,6 @@ impl PartialEq for Messages {
 impl fmt::Debug for Messages {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, f)
-    }
-}
-
-impl Serialize for Messages {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        (**self).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Messages {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::deserialize(deserializer).map(Self::from)
     }
 }
 
