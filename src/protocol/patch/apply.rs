@@ -197,7 +197,6 @@ impl<'p> Patcher<'_, 'p> {
         let Some((parent, name)) = split(pointer) else { return self.replace(pointer, value) };
         check_depth(pointer, &value)?;
         let indices = if strict { Indices::Exact } else { Indices::Lenient };
-        let mut cost_left = self.cost_left;
         match find(self.document, parent, indices) {
             Some(Value::Array(list)) => {
                 let index = match Indices::Lenient.read(&name, list.len()) {
@@ -205,7 +204,7 @@ impl<'p> Patcher<'_, 'p> {
                     Some(_) if !strict => list.len(),
                     _ => return Err(PatchProblem::NoParent(pointer.to_owned())),
                 };
-                cost_left = cost_left.checked_sub(list.len() - index).ok_or(PatchProblem::TooCostly)?;
+                self.cost_left = self.cost_left.checked_sub(list.len() - index).ok_or(PatchProblem::TooCostly)?;
                 list.insert(index, value);
                 self.changes.push(Change { place: parent, undo: Undo::RemoveItem(index) });
             }
@@ -221,24 +220,22 @@ impl<'p> Patcher<'_, 'p> {
             },
             _ => return Err(PatchProblem::NoParent(pointer.to_owned())),
         }
-        self.cost_left = cost_left;
         Ok(())
     }
 
     fn remove(&mut self, pointer: &'p str) -> Result<(), PatchProblem> {
         let Some((parent, name)) = split(pointer) else { return self.replace(pointer, Value::Null) };
         self.existing(pointer)?;
-        let mut cost_left = self.cost_left;
         match find(self.document, parent, Indices::Exact) {
             Some(Value::Array(list)) => {
                 if let Some(index) = Indices::Exact.read(&name, list.len()) {
-                    cost_left = cost_left.checked_sub(list.len() - index).ok_or(PatchProblem::TooCostly)?;
+                    self.cost_left = self.cost_left.checked_sub(list.len() - index).ok_or(PatchProblem::TooCostly)?;
                     let before = list.remove(index);
                     self.changes.push(Change { place: parent, undo: Undo::InsertItem(index, before) });
                 }
             }
             Some(Value::Object(object)) => {
-                cost_left = cost_left.checked_sub(object.len()).ok_or(PatchProblem::TooCostly)?;
+                self.cost_left = self.cost_left.checked_sub(object.len()).ok_or(PatchProblem::TooCostly)?;
                 let position = object.keys().position(|key| *key == name).unwrap_or_default();
                 if let Some(before) = object.shift_remove(&*name) {
                     self.changes.push(Change { place: parent, undo: Undo::InsertMember(position, name, before) });
@@ -246,7 +243,6 @@ impl<'p> Patcher<'_, 'p> {
             }
             _ => {}
         }
-        self.cost_left = cost_left;
         Ok(())
     }
 }
