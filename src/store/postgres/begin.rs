@@ -20,16 +20,13 @@ pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<
         return Ok(BeginOutcome::TooLarge(size));
     }
     let mut operation = pool.operation().await?;
-    let uses_files = !new.branch.files.is_empty();
-    if uses_files {
+    if !new.branch.files.is_empty() {
         operation.begin("BEGIN").await?;
     }
     if let Some(row) = operation.first(sqlx::query(sql).bind(to_json(&new))).await? {
         let thread = row.try_get(0)?;
-        if uses_files {
-            use_files(&mut operation, thread, &new.branch.files).await?;
-            operation.commit().await?;
-        }
+        use_files(&mut operation, thread, &new.branch.files).await?;
+        operation.commit().await?;
         return Ok(BeginOutcome::Begun {
             lease: Lease { thread, run: row.try_get(1)?, holder: new.holder },
             version: run.expected.map_or(1, |known| known.version + 1),
@@ -38,9 +35,7 @@ pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<
             replaced: row.try_get(4)?,
         });
     }
-    if uses_files {
-        operation.commit().await?;
-    }
+    operation.commit().await?;
     let found = operation.first(sqlx::query(FIND).bind(&*new.owner).bind(&new.id)).await?;
     found.map_or(Ok(BeginOutcome::Changed), |row| refusal(&row, &new))
 }

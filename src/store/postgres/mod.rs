@@ -160,8 +160,7 @@ impl Store for PostgresStore {
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
         let columns = FinishColumns::new(lease, end, INDEXING)?;
         let mut operation = self.pool.operation().await?;
-        let uses_files = !columns.branch.files.is_empty();
-        if uses_files {
+        if !columns.branch.files.is_empty() {
             operation.begin("BEGIN").await?;
         }
         let finished = match operation.first(sqlx::query(FINISH).bind(to_json(&columns))).await? {
@@ -177,10 +176,8 @@ impl Store for PostgresStore {
                 same.map(|_| None).ok_or(StoreError::LeaseLost)?
             }
         };
-        if uses_files {
-            file_rows::use_files(&mut operation, lease.thread, &columns.branch.files).await?;
-            operation.commit().await?;
-        }
+        file_rows::use_files(&mut operation, lease.thread, &columns.branch.files).await?;
+        operation.commit().await?;
         self.notify(vec![Topic::Thread(lease.thread), Topic::Run(lease.run)]);
         Ok(finished)
     }

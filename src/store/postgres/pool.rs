@@ -144,9 +144,12 @@ impl Operation {
         self.execute(sql).await
     }
 
+    /// Commits the transaction, if one has begun.
     pub(super) async fn commit(&mut self) -> StoreResult<()> {
-        self.execute("COMMIT").await?;
-        self.in_transaction = false;
+        if self.in_transaction {
+            self.execute("COMMIT").await?;
+            self.in_transaction = false;
+        }
         Ok(())
     }
 

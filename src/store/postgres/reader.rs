@@ -82,8 +82,8 @@ pub(super) async fn thread(
 ) -> StoreResult<Option<ThreadView>> {
     let kind = if include.messages { ReadKind::Thread } else { ReadKind::Page };
     let mut operation = pool.read(kind, &key.owner).await?;
-    let is_one_statement = !include.messages && include.runs == 0;
-    if !is_one_statement {
+    // Otherwise it is one statement.
+    if include.messages || include.runs > 0 {
         operation.begin(BEGIN_SNAPSHOT).await?;
     }
     let query = sqlx::query(THREAD).bind(&*key.owner).bind(&*name_to_text(&key.id)).bind(include.state);
@@ -101,9 +101,7 @@ pub(super) async fn thread(
             states = operation.all(sqlx::query(RUN_STATES).bind(thread.number).bind(limit)).await?;
         }
     }
-    if !is_one_statement {
-        operation.commit().await?;
-    }
+    operation.commit().await?;
     let Some(thread) = thread else { return Ok(None) };
     let runs = runs.iter().map(rows::run).collect::<Result<_, _>>()?;
     // The permit is kept until the messages and states are parsed.
