@@ -14,8 +14,6 @@ const EVENTS: &str = include_str!("sql/events.sql");
 /// The number of batches of a run that the statement reads at most.
 const MAX_BATCHES: usize = 256;
 
-const FOLLOW: &str = include_str!("sql/follow.sql");
-
 /// Returns for each batch whether its events are in the log, and the runs that are followed.
 pub(super) async fn append(pool: &PostgresPool, batches: &[EventBatch]) -> StoreResult<(Vec<bool>, Vec<i64>)> {
     let batches = batches.iter().map(BatchColumns::new).collect::<Result<Vec<_>, _>>()?;
@@ -35,10 +33,6 @@ pub(super) async fn append(pool: &PostgresPool, batches: &[EventBatch]) -> Store
         }
     }
     Ok((appended, followed))
-}
-
-pub(super) async fn follow(pool: &PostgresPool, threads: &[i64]) -> StoreResult<()> {
-    pool.all(sqlx::query(FOLLOW).bind(threads)).await.map(drop)
 }
 
 pub(super) async fn read(

@@ -77,6 +77,7 @@ const TAKE_OVER: &str = "
     UPDATE agui_runs SET takeovers = takeovers + 1 FROM taken WHERE number = taken.run RETURNING number";
 
 const RENEW: &str = include_str!("sql/renew.sql");
+const FOLLOW: &str = include_str!("sql/follow.sql");
 
 /// Without a holder, so that the process does not renew the lease.
 const RELEASE: &str = "
@@ -252,9 +253,9 @@ impl Store for PostgresStore {
     }
 
     async fn delete(&self, thread: i64) -> StoreResult<bool> {
-        let deleted = remove::delete(&self.pool, thread).await?;
+        let deleted = remove::delete_threads(&self.pool, &[thread], false).await?;
         self.notifier.notify([Topic::Thread(thread)]);
-        Ok(deleted)
+        Ok(deleted > 0)
     }
 
     async fn delete_all(&self, owner: &str) -> StoreResult<u64> {
@@ -309,7 +310,7 @@ impl SharedStore for PostgresStore {
     }
 
     async fn follow(&self, threads: &[i64]) -> StoreResult<()> {
-        events::follow(&self.pool, threads).await
+        self.pool.all(sqlx::query(FOLLOW).bind(threads)).await.map(drop)
     }
 
     async fn release(&self, lease: &Lease) -> StoreResult<()> {

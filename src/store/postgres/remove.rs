@@ -25,10 +25,6 @@ const OLD_LOGS: &str = "SELECT number FROM agui_runs WHERE has_log AND ended_at 
 const SURPLUS_LOGS: &str = "SELECT number FROM agui_runs WHERE has_log ORDER BY ended_at DESC OFFSET $1";
 const DELETE_LOGS: &str = include_str!("sql/delete_logs.sql");
 
-pub(super) async fn delete(pool: &PostgresPool, thread: i64) -> StoreResult<bool> {
-    Ok(delete_threads(pool, &[thread], false).await? > 0)
-}
-
 /// Other servers notice that a run has lost its lease when they write for it.
 pub(super) async fn delete_all(pool: &PostgresPool, owner: &str) -> StoreResult<u64> {
     let find = |limit| sqlx::query(THREADS_OF_OWNER).bind(owner.to_owned()).bind(limit);
@@ -80,7 +76,7 @@ async fn delete_found(
     Ok(deleted)
 }
 
-async fn delete_threads(pool: &PostgresPool, threads: &[i64], only_idle: bool) -> StoreResult<u64> {
+pub(super) async fn delete_threads(pool: &PostgresPool, threads: &[i64], only_idle: bool) -> StoreResult<u64> {
     if threads.is_empty() {
         return Ok(0);
     }
