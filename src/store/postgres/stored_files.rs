@@ -58,20 +58,16 @@ const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
 #[async_trait]
 impl FileStore for PostgresStore {
     async fn put(&self, file: &NewFile<'_>) -> StoreResult<PutFile> {
-        let reserved = match self.reserve(file).await? {
-            PutFile::Stored(reserved) => reserved,
-            other => return Ok(other),
-        };
+        let reserved = self.reserve(file).await?;
+        let PutFile::Stored(reserved) = reserved else { return Ok(reserved) };
         let number = reserved.number;
-        match self.write_bytes(reserved, file).await {
-            Ok(PutFile::Stored(stored)) => Ok(PutFile::Stored(stored)),
-            other => {
-                // Otherwise the next sweep deletes it.
-                let deleted = delete_files(&self.pool, &[number]).await;
-                deleted.unwrap_or_else(|error| tracing::debug!(?error, "an interrupted upload could not be deleted"));
-                other
-            }
+        let written = self.write_bytes(reserved, file).await;
+        if !matches!(written, Ok(PutFile::Stored(_))) {
+            // Otherwise the next sweep deletes it.
+            let deleted = delete_files(&self.pool, &[number]).await;
+            deleted.unwrap_or_else(|error| tracing::debug!(?error, "an interrupted upload could not be deleted"));
         }
+        written
     }
 
     async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>> {

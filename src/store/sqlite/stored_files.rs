@@ -90,15 +90,13 @@ impl FileStore for SqliteStore {
         let reserved = self.writer.write(move |tx| reserve(tx, &new, max, is_full)).await?;
         let PutFile::Stored(reserved) = reserved else { return Ok(reserved) };
         let number = reserved.number;
-        match self.write_bytes(reserved, file).await {
-            Ok(PutFile::Stored(stored)) => Ok(PutFile::Stored(stored)),
-            other => {
-                let unlink = move |tx: &mut Tx<'_>| tx.execute(UNLINK, [number]).and_then(|_| truncate::owe(tx));
-                left_to_sweep(self.writer.run(JobKind::Ending, unlink).await);
-                self.purge_files(file.owner).await;
-                other
-            }
+        let written = self.write_bytes(reserved, file).await;
+        if !matches!(written, Ok(PutFile::Stored(_))) {
+            let unlink = move |tx: &mut Tx<'_>| tx.execute(UNLINK, [number]).and_then(|_| truncate::owe(tx));
+            left_to_sweep(self.writer.run(JobKind::Ending, unlink).await);
+            self.purge_files(file.owner).await;
         }
+        written
     }
 
     async fn file(&self, owner: Option<&str>, id: &str) -> StoreResult<Option<StoredFile>> {
@@ -108,20 +106,17 @@ impl FileStore for SqliteStore {
 
     async fn file_bytes(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>> {
         let (mut part, number) = (FilePart::new(file, &range), file.number);
+        let kind = part.read_kind();
         let read = move |conn: &Connection| {
             let tx = conn.unchecked_transaction()?;
             if !tx.prepare_cached(EXISTS)?.exists([number])? {
                 return Ok(None);
             }
             let (first, last) = part.numbers();
-            let mut select = tx.prepare_cached(CHUNKS)?;
-            let mut rows = select.query((number, first, last))?;
-            while let Some(row) = rows.next()? {
-                part.push(row)?;
-            }
+            all(&tx, CHUNKS, (number, first, last), |row| part.push(row))?;
             part.into_bytes().map(Some)
         };
-        self.readers.read(FilePart::new(file, &range).read_kind(), &file.owner, read).await
+        self.readers.read(kind, &file.owner, read).await
     }
 
     async fn files(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>> {
@@ -165,15 +160,12 @@ impl FileStore for SqliteStore {
     async fn secret(&self) -> StoreResult<[u8; 32]> {
         let secret = |tx: &mut Tx<'_>| {
             tx.execute(SET_SECRET, [hex(&new_secret())])?;
-            let found = one(tx.conn, SECRET, [], |row| Ok(from_hex(rows::text(row, "value")?)))?.flatten();
-            // If it is damaged, the URLs of before end.
-            found.map_or_else(
-                || {
-                    let new = new_secret();
-                    tx.execute(REPLACE_SECRET, [hex(&new)]).map(|_| new)
-                },
-                Ok,
-            )
+            if let Some(found) = one(tx.conn, SECRET, [], |row| Ok(from_hex(rows::text(row, "value")?)))?.flatten() {
+                return Ok(found);
+            }
+            // It is damaged: the URLs of before end.
+            let new = new_secret();
+            tx.execute(REPLACE_SECRET, [hex(&new)]).map(|_| new)
         };
         self.writer.write(secret).await
     }
