@@ -51,7 +51,7 @@ use super::{
     text::{name_to_text, to_json},
 };
 use crate::{
-    base::permits::{Permit, Permits},
+    base::permits::Permits,
     protocol::{MessageId, ResumeEntry, RunId},
 };
 
@@ -126,18 +126,18 @@ impl SqliteStore {
         opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))
     }
 
-    /// Repeats a step of upkeep until it returns `false`. Returns the permit of the last step.
+    /// Repeats a step of upkeep until it returns `false`.
     async fn keep_up(
         &self,
         kind: JobKind,
         owner: &str,
         step: impl Fn(&Tx<'_>) -> StoreResult<bool> + Clone + Send + 'static,
-    ) -> StoreResult<Permit> {
+    ) -> StoreResult<()> {
         let owner = owner.into();
         loop {
-            let (permit, step) = (self.upkeep.take(&owner, 1).await, step.clone());
+            let (_permit, step) = (self.upkeep.take(&owner, 1).await, step.clone());
             if !self.writer.run(kind, move |tx| step(tx)).await? {
-                return Ok(permit);
+                return Ok(());
             }
         }
     }
@@ -151,7 +151,7 @@ impl SqliteStore {
                 return Ok(found);
             }
             let by = name.clone();
-            drop(self.keep_up(JobKind::Indexing, owner, move |tx| search::index_step(tx, &by)).await?);
+            self.keep_up(JobKind::Upkeep, owner, move |tx| search::index_step(tx, &by)).await?;
         }
     }
 }

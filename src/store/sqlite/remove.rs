@@ -87,7 +87,7 @@ impl SqliteStore {
         let Some(owner) = self.writer.run(JobKind::Ending, unlink).await? else { return Ok(false) };
         let removed = async {
             self.purge_logs(LOGS_OF_THREAD, thread).await?;
-            drop(self.keep_up(JobKind::Purging, &owner, move |tx| purge_step(tx, Some(thread))).await?);
+            self.keep_up(JobKind::Purging, &owner, move |tx| purge_step(tx, Some(thread))).await?;
             self.truncate_log(ConcurrentReads::GoOn).await
         };
         left_to_sweep(removed.await);
@@ -195,9 +195,9 @@ impl SqliteStore {
 
     async fn purge(&self) -> StoreResult<()> {
         self.purge_logs(UNLINKED_LOGS, 0).await?;
-        drop(self.keep_up(JobKind::Purging, SERVER, |tx| purge_step(tx, None)).await?);
-        drop(self.keep_up(JobKind::Purging, SERVER, file_rows::purge_step).await?);
-        self.keep_up(JobKind::Purging, SERVER, vacuum_step).await.map(drop)
+        self.keep_up(JobKind::Purging, SERVER, |tx| purge_step(tx, None)).await?;
+        self.keep_up(JobKind::Purging, SERVER, file_rows::purge_step).await?;
+        self.keep_up(JobKind::Purging, SERVER, vacuum_step).await
     }
 }
 
@@ -208,9 +208,9 @@ pub(super) fn left_to_sweep(removed: StoreResult<()>) {
     }
 }
 
-/// Deletes rows of a thread, or of all unlinked ones, for the time of [`PURGE_STEP`]. Returns whether there may be more.
+/// Deletes rows of a thread, or of all unlinked ones, for the time of a step. Returns whether there may be more.
 fn purge_step(tx: &Tx<'_>, only: Option<i64>) -> StoreResult<bool> {
-    for_one_step(|| {
+    for_one_step(|_| {
         let found = match only {
             Some(thread) => one(tx.conn, IS_UNLINKED, [thread], |row| Ok(row.get::<_, i64>(0)?))?,
             None => one(tx.conn, FIND_UNLINKED, [], |row| Ok(row.get(0)?))?,

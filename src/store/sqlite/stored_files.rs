@@ -196,7 +196,7 @@ impl SqliteStore {
                 };
                 Ok(tx.execute(INSERT_CHUNK, params)? > 0)
             };
-            if !self.writer.run(JobKind::Chunk, insert).await? {
+            if !self.writer.run(JobKind::Upkeep, insert).await? {
                 return Err(StoreError::Unavailable("the upload took too long, or was deleted".into()));
             }
         }
@@ -213,7 +213,7 @@ impl SqliteStore {
 
     async fn purge_files(&self, owner: &str) {
         let purged = async {
-            drop(self.keep_up(JobKind::Purging, owner, purge_step).await?);
+            self.keep_up(JobKind::Purging, owner, purge_step).await?;
             self.truncate_log(ConcurrentReads::GoOn).await
         };
         left_to_sweep(purged.await);

@@ -26,8 +26,8 @@ use super::{
 use crate::store::{StoreError, StoreResult};
 
 const MAX_GROUP: usize = 128;
-/// The time that one step of a purge occupies the writer.
-const PURGE_STEP: Duration = Duration::from_millis(4);
+/// The time that one step of upkeep occupies the writer.
+pub(super) const STEP_TIME: Duration = Duration::from_millis(4);
 /// The interval in which upkeep asks whether the log is copied.
 const COPY_POLL: Duration = Duration::from_millis(1);
 
@@ -133,17 +133,15 @@ pub(super) enum JobKind {
     Operation,
     /// An operation that deletes something or ends a run.
     Ending,
-    /// A few milliseconds of work that no operation waits for.
-    Indexing,
-    /// A chunk of a file.
-    Chunk,
+    /// A few milliseconds of work that no operation waits for, or a chunk of a file.
+    Upkeep,
     /// The same, and it deletes something.
     Purging,
 }
 
 impl JobKind {
     fn is_upkeep(self) -> bool {
-        matches!(self, Self::Indexing | Self::Chunk | Self::Purging)
+        matches!(self, Self::Upkeep | Self::Purging)
     }
 
     fn may_use_reserve(self) -> bool {
@@ -151,11 +149,12 @@ impl JobKind {
     }
 }
 
-/// Repeats a part of a purge for the time of [`PURGE_STEP`], until it returns that nothing is left. Returns whether there may be more.
-pub(super) fn for_one_step(purge_some: impl Fn() -> StoreResult<bool>) -> StoreResult<bool> {
+/// Repeats a part of upkeep for the time of a step, until it returns that nothing is left. It gets the time of the begin. Returns
+/// whether there may be more.
+pub(super) fn for_one_step(do_some: impl Fn(Instant) -> StoreResult<bool>) -> StoreResult<bool> {
     let begin = Instant::now();
-    while begin.elapsed() < PURGE_STEP {
-        if !purge_some()? {
+    while begin.elapsed() < STEP_TIME {
+        if !do_some(begin)? {
             return Ok(false);
         }
     }
