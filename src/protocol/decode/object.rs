@@ -62,7 +62,7 @@ macro_rules! read_object {
         const TEXT: &str = NAME.as_str();
         TEXT
     }};
-    (@required $field:ident $members:ident) => { $members.required(read_object!(@name $field), $field)? };
+    (@required $field:ident $members:ident) => { $members.path.required($field, read_object!(@name $field))? };
     (@optional $field:ident $members:ident) => { $field };
     (@defaulted $field:ident $members:ident) => { $field.unwrap_or_default() };
     (@recognized $field:ident $members:ident) => {
@@ -93,7 +93,7 @@ impl<'de, T: WireObject> FromJson<'de> for T {
 type EarlyMember<'de> = (String, &'de RawValue);
 
 pub(in crate::protocol) struct Members<'a, 'de, A> {
-    pub(super) path: JsonPath<'a>,
+    pub(in crate::protocol) path: JsonPath<'a>,
     /// The member that named the object's kind. It is an error if it comes again.
     tag: Option<&'static str>,
     early: vec::IntoIter<EarlyMember<'de>>,
@@ -156,26 +156,17 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
         name: &'static str,
         field: &mut Option<T>,
     ) -> Result<(), A::Error> {
-        let value = self.value(name)?;
+        let seed = ValueSeed::at(self.path.member(name));
+        let value = match self.early_value.take() {
+            None => self.map.next_value_seed(seed)?,
+            Some(json) => {
+                seed.deserialize(&mut serde_json::Deserializer::from_str(json.get())).map_err(A::Error::custom)?
+            }
+        };
         if !self.is_snake_case || field.is_none() {
             *field = value;
         }
         Ok(())
-    }
-
-    /// Returns the value of a required member.
-    pub(in crate::protocol) fn required<T>(&self, name: &'static str, value: Option<T>) -> Result<T, A::Error> {
-        self.path.required(value, name)
-    }
-
-    fn value<T: FromJson<'de>>(&mut self, name: &'static str) -> Result<Option<T>, A::Error> {
-        let seed = ValueSeed::at(self.path.member(name));
-        match self.early_value.take() {
-            None => self.map.next_value_seed(seed),
-            Some(json) => {
-                seed.deserialize(&mut serde_json::Deserializer::from_str(json.get())).map_err(A::Error::custom)
-            }
-        }
     }
 }
 

@@ -49,7 +49,7 @@ impl<'a> JsonPath<'a> {
         self.malformed(format!("expected {expected}, found {found}"))
     }
 
-    pub(super) fn required<T, E: de::Error>(&self, value: Option<T>, name: &'static str) -> Result<T, E> {
+    pub(in crate::protocol) fn required<T, E: de::Error>(&self, value: Option<T>, name: &'static str) -> Result<T, E> {
         value.ok_or_else(|| self.member(name).malformed("missing"))
     }
 
