@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use crate::protocol::{
     ContentPart, Event, MediaPart, Message, MessageContent, PartSource,
-    event::{RunFinished, RunOutcome, RunStarted},
+    event::{ReasoningEncryptedValue, RunFinished, RunOutcome, RunStarted, ToolCallResult},
 };
 
 /// The version of AG-UI in which events are written.
@@ -78,9 +78,7 @@ fn legacy_event(event: &Event) -> Option<Event> {
         Event::RunFinished(finished) => legacy_end(finished),
         Event::ToolCallResult(result) => {
             let content = MessageContent::Text(text_of(&result.content)?);
-            let mut result = result.clone();
-            result.content = content;
-            Some(result.into())
+            Some(ToolCallResult { content, ..result.clone() }.into())
         }
         Event::MessagesSnapshot(snapshot) if snapshot.messages.iter().any(is_result_of_parts) => {
             let mut snapshot = snapshot.clone();
@@ -136,9 +134,7 @@ fn event_of_1_0(event: &Event) -> Option<Event> {
             Some(RunStarted { protocol_version: Some("1.0".into()), ..started.clone() }.into())
         }
         Event::ReasoningEncryptedValue(value) if value.encrypted_value_type.is_some() => {
-            let mut value = value.clone();
-            value.encrypted_value_type = None;
-            Some(Event::ReasoningEncryptedValue(value))
+            Some(ReasoningEncryptedValue { encrypted_value_type: None, ..value.clone() }.into())
         }
         Event::MessagesSnapshot(snapshot) if snapshot.messages.iter().any(has_type) => {
             let mut snapshot = snapshot.clone();

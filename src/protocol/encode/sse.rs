@@ -46,12 +46,8 @@ impl Sse {
             && self.id.as_ref().is_some_and(|id| Arc::ptr_eq(id, event.id) || id == event.id);
         if !is_same_item {
             (self.event_type, self.id) = (Some(event.event_type), Some(event.id.clone()));
-            let mut prefix = Vec::new();
-            prefix.extend_from_slice(b"data: {\"type\":\"");
-            prefix.extend_from_slice(event.event_type.as_str().as_bytes());
-            prefix.extend_from_slice(b"\",\"");
-            prefix.extend_from_slice(event.id_member.as_bytes());
-            prefix.extend_from_slice(b"\":");
+            let parts = ["data: {\"type\":\"", event.event_type.as_str(), "\",\"", event.id_member, "\":"];
+            let mut prefix = parts.concat().into_bytes();
             write_string(event.id, &mut prefix);
             prefix.extend_from_slice(b",\"delta\":");
             self.prefix = prefix.into();
