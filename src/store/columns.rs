@@ -87,7 +87,7 @@ columns! {
         interrupts: Option<String> = list_to_json(interrupts),
         /// The ids of the files that the messages name.
         #[serde(skip)]
-        files: Vec<String> = owned(named_files(named)),
+        files: BTreeSet<String> = named_files(named),
     }
 }
 
@@ -209,7 +209,7 @@ columns! {
         runs: Vec<CopiedRunColumns> = runs.collect::<StoreResult<_>>()?,
         /// The ids of the files that the messages name.
         #[serde(skip)]
-        files: Vec<String> = owned(named_files(content.messages.iter().map(|copied| &copied.message))),
+        files: BTreeSet<String> = named_files(content.messages.iter().map(|copied| &copied.message)),
     }
 }
 
@@ -241,10 +241,6 @@ columns! {
         usage: Option<String> = list_to_json(&run.record.usage),
         failure: Option<String> = run.record.failure.as_ref().map(to_json),
     }
-}
-
-fn owned(ids: BTreeSet<&str>) -> Vec<String> {
-    ids.into_iter().map(str::to_owned).collect()
 }
 
 fn text(name: &str) -> String {

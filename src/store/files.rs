@@ -170,8 +170,8 @@ impl StoredFile {
 }
 
 /// Returns the ids of the files that messages name.
-pub(super) fn named_files<'m>(messages: impl Iterator<Item = &'m Message>) -> BTreeSet<&'m str> {
-    messages.flat_map(Message::stored_files).collect()
+pub(super) fn named_files<'m>(messages: impl Iterator<Item = &'m Message>) -> BTreeSet<String> {
+    messages.flat_map(Message::stored_files).map(str::to_owned).collect()
 }
 
 /// Returns a new secret: 366 random bits, hashed.

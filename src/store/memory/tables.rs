@@ -158,7 +158,7 @@ impl ThreadEntry {
             }
         }
         let messages = branch.new.iter().map(|(message, _)| *message).chain(branch.updated.iter().map(|(_, it)| *it));
-        self.files.extend(named_files(messages).into_iter().map(str::to_owned));
+        self.files.extend(named_files(messages));
         let mut parent = branch.base;
         for (message, run) in &branch.new {
             let origin = run.map_or(MessageOrigin::Client, |run| MessageOrigin::Run { run, delivered: true });

@@ -76,7 +76,6 @@ impl Tables {
         let states = states.into_iter().collect();
         self.numbers.insert(key.clone(), number);
         let files = named_files(content.messages.iter().map(|copied| &copied.message));
-        let files = files.into_iter().map(str::to_owned).collect();
         let entry = ThreadEntry { thread, nodes, state, states, runs, lease: None, files };
         self.threads.entry(number).insert_entry(entry).into_mut()
     }

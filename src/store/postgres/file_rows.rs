@@ -1,5 +1,7 @@
 //! The rows of files in the transactions of others: which threads use them, and the deletion of an owner's.
 
+use std::collections::BTreeSet;
+
 use sqlx::Row as _;
 
 use super::pool::{Operation, PostgresPool};
@@ -11,10 +13,11 @@ const DELETE_FILES: &str = include_str!("sql/delete_files.sql");
 pub(super) const MAX_DELETED_FILES: i64 = 50;
 
 /// Notes that the messages of a thread name files of its owner.
-pub(super) async fn use_files(operation: &mut Operation, thread: i64, ids: &[String]) -> StoreResult<()> {
+pub(super) async fn use_files(operation: &mut Operation, thread: i64, ids: &BTreeSet<String>) -> StoreResult<()> {
     if ids.is_empty() {
         return Ok(());
     }
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
     operation.all(sqlx::query(USE).bind(thread).bind(ids)).await.map(drop)
 }
 

@@ -1,5 +1,7 @@
 //! The rows of files in the transactions of others: which threads use them, and the rows of deleted ones.
 
+use std::collections::BTreeSet;
+
 use rusqlite::named_params;
 
 use super::{
@@ -34,7 +36,7 @@ const PURGE: [&str; 3] = [
 const MAX_PURGED_ROWS: i64 = 4;
 
 /// Notes that the messages of a thread name files of its owner.
-pub(super) fn use_files(tx: &Tx<'_>, thread: i64, ids: &[String]) -> StoreResult<()> {
+pub(super) fn use_files(tx: &Tx<'_>, thread: i64, ids: &BTreeSet<String>) -> StoreResult<()> {
     for id in ids {
         tx.execute(USE, named_params! { ":thread": thread, ":id": id })?;
         tx.execute(MARK_USED, named_params! { ":thread": thread, ":id": id })?;
