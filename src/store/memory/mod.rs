@@ -1,6 +1,5 @@
 //! The store in memory. Its content is lost with the process.
 
-mod file_table;
 mod sealed;
 mod stored_files;
 mod tables;
@@ -43,10 +42,8 @@ impl Store for MemoryStore {
             return Ok(refusal);
         }
         let new_thread = ThreadContent { created_at: run.now, ..ThreadContent::default() };
-        let number = match tables.numbers.get(run.key) {
-            Some(number) => *number,
-            None => tables.create(run.key, &new_thread).thread.number,
-        };
+        let number = tables.numbers.get(run.key).copied();
+        let number = number.unwrap_or_else(|| tables.create(run.key, &new_thread).thread.number);
         let (run_number, state_number) = (tables.next_number(), tables.next_number());
         tables.threads_of_runs.insert(run_number, number);
         let Some(entry) = tables.threads.get_mut(&number) else { return Ok(BeginOutcome::Changed) };
@@ -90,9 +87,9 @@ impl Store for MemoryStore {
         let mut tables = self.0.lock();
         let state_number = tables.next_number();
         let Some(entry) = tables.leased(lease) else {
-            let entry = tables.threads.get(&lease.thread).ok_or(StoreError::LeaseLost)?;
-            let run = entry.runs.iter().find(|run| run.record.number == lease.run).ok_or(StoreError::LeaseLost)?;
-            let is_repeated = (run.record.status, run.record.ended_at) == (end.status, Some(end.ended_at));
+            let same = (lease.thread, end.status, Some(end.ended_at));
+            let run = tables.run_mut(lease.run).map(|run| &run.record);
+            let is_repeated = run.is_some_and(|run| (run.thread, run.status, run.ended_at) == same);
             return if is_repeated { Ok(None) } else { Err(StoreError::LeaseLost) };
         };
         entry.lease = None;
@@ -100,7 +97,8 @@ impl Store for MemoryStore {
         entry.write(&end.branch);
         entry.thread.interrupts = end.interrupts.to_vec();
         (entry.thread.is_running, entry.thread.updated_at) = (false, end.ended_at);
-        let (head, state, finished) = (entry.thread.head, entry.state, entry.finished());
+        let ThreadEntry { state, thread: Thread { version, bytes, head, .. }, .. } = *entry;
+        let finished = FinishedRun { version, last_message: entry.nodes.len() as i64, state_number: state, bytes };
         if let Some(run) = tables.run_mut(lease.run) {
             end.last_events.into_iter().for_each(|batch| run.append(batch));
             (run.head, run.interrupts) = (head, end.interrupts.to_vec());
@@ -202,26 +200,28 @@ impl Store for MemoryStore {
 
     async fn run(&self, _owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
         let tables = self.0.lock();
-        Ok(tables.threads.get(&thread).and_then(|entry| entry.run(id)).map(|run| run.record.clone()))
+        let runs = tables.threads.get(&thread).map(|entry| &entry.runs);
+        let run = runs.and_then(|runs| runs.iter().find(|run| run.record.id == *id));
+        Ok(run.map(|run| run.record.clone()))
     }
 
     async fn end_state(&self, _owner: &str, thread: i64, by: EndedRun<'_>) -> StoreResult<Option<EndState>> {
         let tables = self.0.lock();
         let Some(entry) = tables.threads.get(&thread) else { return Ok(None) };
+        let mut ended = entry.runs.iter().filter(|run| run.record.ended_at.is_some());
         let run = match by {
-            EndedRun::Id(id) => entry.run(id),
+            EndedRun::Id(id) => ended.find(|run| run.record.id == *id),
             EndedRun::Branch(message) => {
                 let mut branch: Vec<_> = branch_of(&entry.nodes, message).iter().map(|node| node.number).collect();
                 if message == 0 || !branch.is_empty() {
                     branch.insert(0, 0);
                 }
-                let ended = entry.runs.iter().filter(|run| run.record.ended_at.is_some());
                 let ended = ended.filter(|run| branch.binary_search(&run.head).is_ok());
                 ended.max_by_key(|run| (run.head, run.record.number))
             }
         };
         let answered = || entry.runs.iter().flat_map(|run| &run.answered);
-        Ok(run.filter(|run| run.record.ended_at.is_some()).map(|run| EndState {
+        Ok(run.map(|run| EndState {
             run_id: run.record.id.clone(),
             head: run.head,
             state: entry.stored_state(run.record.state),
@@ -278,28 +278,28 @@ impl Store for MemoryStore {
         for thread in &owned {
             tables.remove(*thread);
         }
-        tables.files.delete_all(owner);
+        tables.files.files.retain(|_, entry| *entry.file.owner != *owner);
         Ok(owned.len() as u64)
     }
 
     async fn sweep(&self, retention: &Retention, now: Millis) -> StoreResult<SweepResult> {
         let mut tables = self.0.lock();
-        tables
-            .sealed
-            .values_mut()
-            .for_each(|values| values.retain(|value| value.until.is_none_or(|until| until >= now)));
+        for values in tables.sealed.values_mut() {
+            values.retain(|value| value.until.is_none_or(|until| until >= now));
+        }
         let surplus = tables.surplus_threads(retention, now);
         for thread in &surplus {
             tables.remove(*thread);
         }
-        let logs = tables.threads.values_mut().flat_map(|entry| &mut entry.runs).filter(|run| run.has_log());
+        let runs = tables.threads.values_mut().flat_map(|entry| &mut entry.runs);
+        let logs = runs.filter(|run| !run.log.is_empty() || run.start.is_some());
         let mut ended: Vec<_> = logs.filter_map(|run| Some((run.record.ended_at?, run))).collect();
         ended.sort_by_key(|(at, _)| Reverse(*at));
         let oldest = oldest(retention.log_age, now);
         let kept = ended.iter().take(limit(retention.logs)).take_while(|(at, _)| *at >= oldest).count();
         let logs = ended.split_off(kept);
         let swept = SweepResult { threads: surplus.len() as u64, logs: logs.len() as u64 };
-        logs.into_iter().for_each(|(_, run)| run.remove_log());
+        logs.into_iter().for_each(|(_, run)| (run.log, run.start) = (Vec::new(), None));
         Ok(swept)
     }
 

@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use super::file_table::FileTable;
-
+use super::stored_files::FileTable;
 use crate::{
-    protocol::{Interrupt, ResumeEntry, RunId},
+    protocol::{Interrupt, ResumeEntry},
     store::{
-        BeginOutcome, BranchWrite, EventBatch, FinishedRun, Lease, MessageNode, MessageOrigin, MessagePage,
-        MessageQuery, Millis, NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadVersion,
-        ThreadView,
+        BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, MessageOrigin, MessagePage, MessageQuery, Millis,
+        NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
         files::named_files,
-        json_len,
+        json_len, now,
         retention::surplus,
         sealed::SealedValue,
         search::{self, searched_text},
@@ -104,7 +102,11 @@ impl Tables {
         for run in &entry.runs {
             self.threads_of_runs.remove(&run.record.number);
         }
-        entry.files.iter().for_each(|id| self.files.release(&entry.thread.key.owner, id));
+        for id in &entry.files {
+            if let Some(file) = self.files.find(Some(&entry.thread.key.owner), id) {
+                file.unused_since = now();
+            }
+        }
         true
     }
 
@@ -145,11 +147,6 @@ impl Tables {
 }
 
 impl ThreadEntry {
-    pub(super) fn finished(&self) -> FinishedRun {
-        let Thread { version, bytes, .. } = self.thread;
-        FinishedRun { version, last_message: self.nodes.len() as i64, state_number: self.state, bytes }
-    }
-
     pub(super) fn write(&mut self, branch: &BranchWrite<'_>) {
         for (number, message) in &branch.updated {
             if let Some(node) = self.nodes.iter_mut().find(|node| node.number == *number) {
@@ -183,10 +180,6 @@ impl ThreadEntry {
     pub(super) fn stored_state(&self, number: Option<i64>) -> Option<(i64, Value)> {
         let number = number?;
         Some((number, self.states.get(&number)?.clone()))
-    }
-
-    pub(super) fn run(&self, id: &RunId) -> Option<&RunEntry> {
-        self.runs.iter().find(|run| run.record.id == *id)
     }
 
     pub(super) fn view(&self, include: ThreadParts) -> ThreadView {
@@ -240,14 +233,6 @@ impl RunEntry {
         let known = usize::try_from(next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
         self.log.extend(batch.times.iter().copied().zip(batch.events.iter().cloned()).skip(known));
         self.record.events = self.log.len() as u64;
-    }
-
-    pub(super) fn has_log(&self) -> bool {
-        !self.log.is_empty() || self.start.is_some()
-    }
-
-    pub(super) fn remove_log(&mut self) {
-        (self.log, self.start) = (Vec::new(), None);
     }
 }
 
