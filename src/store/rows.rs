@@ -39,11 +39,16 @@ pub(super) fn optional_number(row: &impl DbRow, column: &str) -> StoreResult<Opt
 }
 
 pub(super) fn count(row: &impl DbRow, column: &str) -> StoreResult<u64> {
-    let count = row.number(column)?.and_then(|number| match number {
-        Some(number) if !(0..=MAX_COUNT).contains(&number) => Err(format!("{number} is no count")),
-        number => Ok(number.map(i64::cast_unsigned)),
+    Ok(number_below(row, column, MAX_COUNT + 1, "count")?.cast_unsigned())
+}
+
+/// Returns a number from 0 to below `end`; 0 if it is another one, and so not `what` it has to be.
+fn number_below(row: &impl DbRow, column: &str, end: i64, what: &str) -> StoreResult<i64> {
+    let number = row.number(column)?.and_then(|number| match number {
+        Some(number) if !(0..end).contains(&number) => Err(format!("{number} is no {what}")),
+        number => Ok(number),
     });
-    Ok(required(row, column, count))
+    Ok(required(row, column, number))
 }
 
 fn flag(row: &impl DbRow, column: &str) -> StoreResult<bool> {
@@ -122,12 +127,7 @@ fn state(row: &impl DbRow) -> StoreResult<Option<(i64, Value)>> {
 
 /// Returns the number of the parent of a message. A branch that does not end at the root would be read without an end.
 pub(super) fn parent(row: &impl DbRow) -> StoreResult<i64> {
-    let number = number(row, "number")?;
-    let parent = row.number("parent")?.and_then(|parent| match parent {
-        Some(parent) if !(0..number).contains(&parent) => Err(format!("{parent} is no earlier message")),
-        parent => Ok(parent),
-    });
-    Ok(required(row, "parent", parent))
+    number_below(row, "parent", number(row, "number")?, "earlier message")
 }
 
 pub(super) fn node(row: &impl DbRow) -> StoreResult<MessageNode> {
