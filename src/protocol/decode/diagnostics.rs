@@ -59,7 +59,7 @@ impl fmt::Display for Ignored {
 #[derive(Default)]
 pub(super) struct Diagnostics {
     pub(super) body_len: usize,
-    max_open_values: usize,
+    pub(super) max_open_values: usize,
     pub(super) error: RefCell<Option<DecodeError>>,
     pub(super) ignored: RefCell<Ignored>,
     pub(super) open_values: Cell<usize>,
@@ -74,16 +74,6 @@ impl Diagnostics {
     /// Keeps the error, if it is the first one.
     pub(super) fn record(&self, error: impl FnOnce() -> DecodeError) {
         self.error.borrow_mut().get_or_insert_with(error);
-    }
-
-    /// Counts a value of an open payload. Returns the largest number if that is exceeded.
-    pub(super) fn count_open_value(&self) -> Result<(), usize> {
-        self.open_values.set(self.open_values.get() + 1);
-        if self.open_values.get() > self.max_open_values { Err(self.max_open_values) } else { Ok(()) }
-    }
-
-    pub(super) fn count_snake_case(&self) {
-        self.snake_case.set(self.snake_case.get() + 1);
     }
 
     pub(super) fn ignore_member(&self, path: impl fmt::Display, name: &str) {

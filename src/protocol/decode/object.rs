@@ -121,7 +121,7 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
                 return Ok(Some((*member, false)));
             }
             if let Some((_, member)) = described.iter().find(|(known, _)| is_snake_case_of(name, known)) {
-                path.diagnostics.count_snake_case();
+                path.diagnostics.snake_case.update(|count| count + 1);
                 return Ok(Some((*member, true)));
             }
             if let Some(tag) = tag.filter(|tag| *tag == name) {

@@ -53,11 +53,15 @@ impl<'a> JsonPath<'a> {
         value.ok_or_else(|| self.member(name).malformed("missing"))
     }
 
+    /// Counts a value of an open payload. Fails if there are too many.
     pub(super) fn count_open_value<E: de::Error>(&self) -> Result<(), E> {
-        self.diagnostics.count_open_value().map_err(|limit| {
-            self.diagnostics.record(|| DecodeError::TooManyValues { path: self.to_string(), limit });
-            E::custom("too many values")
-        })
+        let Diagnostics { open_values, max_open_values: limit, .. } = self.diagnostics;
+        open_values.update(|count| count + 1);
+        if open_values.get() <= *limit {
+            return Ok(());
+        }
+        self.diagnostics.record(|| DecodeError::TooManyValues { path: self.to_string(), limit: *limit });
+        Err(E::custom("too many values"))
     }
 }
 
