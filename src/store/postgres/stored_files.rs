@@ -198,11 +198,10 @@ async fn reserve_new(operation: &mut Operation, file: &NewFile<'_>) -> StoreResu
             return Ok(full);
         }
     }
-    let pixels = |pixels: fn(crate::store::files::ImageSize) -> u32| new.size.map(|size| i64::from(pixels(size)));
+    let (width, height) = new.size.map(|size| (i64::from(size.width), i64::from(size.height))).unzip();
     let insert = sqlx::query(RESERVE).bind(&*new.owner).bind(&new.id).bind(&new.digest).bind(&new.media_type);
-    let insert = insert.bind(&new.name).bind(new.bytes.cast_signed()).bind(pixels(|size| size.width));
-    let row =
-        operation.first(insert.bind(pixels(|size| size.height)).bind(new.created_at).bind(&new.object_key)).await?;
+    let insert = insert.bind(&new.name).bind(new.bytes.cast_signed()).bind(width).bind(height);
+    let row = operation.first(insert.bind(new.created_at).bind(&new.object_key)).await?;
     let number = row.ok_or_else(|| StoreError::Failed("a file has no number".into()))?.try_get(0)?;
     Ok(PutFile::Stored(StoredFile { number, ..new }))
 }
