@@ -69,11 +69,11 @@ pub(crate) async fn connect_thread(
     let version = StreamVersion::for_declared(input.protocol_version.as_deref());
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
     let encoder = ClientEncoder::new(&app, &caller, encoder).await;
-    let caller = caller.principal();
-    let permit = app.response_permit(caller.as_ref(), &thread).await?;
-    let connection = threads.connect(caller.as_ref(), &thread, NonZeroUsize::MIN).await?;
-    let restated = RestatedThread::new(thread, &connection, run_id);
-    Ok(restated.respond(&app, connection, encoder, caller, permit))
+    let key = caller.key(thread);
+    let permit = app.response_permit(&key).await?;
+    let connection = threads.connect(&key, NonZeroUsize::MIN).await?;
+    let restated = RestatedThread::new(key.id, &connection, run_id);
+    Ok(restated.respond(&app, connection, encoder, caller.principal(), permit))
 }
 
 /// Events that give a client a thread. The last run of them has not ended.

@@ -32,6 +32,7 @@ use crate::{
     base::RunErrorCode,
     protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError},
     run::{FollowError, Follower},
+    store::ThreadKey,
     threads::Threads,
 };
 
@@ -74,7 +75,7 @@ pub(crate) async fn follow_run(
         None => query.after.map_or(Ok(0), |after| event_number("after", &after))?,
     };
     let encoder = ClientEncoder::new(&app, &caller, Encoder::negotiate(accepted(&headers))).await;
-    follow_after(&app, &caller, &thread, &run, after, encoder).await
+    follow_after(&app, caller.principal(), &caller.key(thread), &run, after, encoder).await
 }
 
 /// Returns the number of the last event that a reconnecting client has.
@@ -92,22 +93,21 @@ pub(crate) fn event_number(name: &'static str, value: &str) -> ApiResult<u64> {
 /// Responds with the events of a detached run after the event with number `after`.
 pub(crate) async fn follow_after(
     app: &App,
-    caller: &Caller,
-    thread: &ThreadId,
+    caller: Option<Principal>,
+    key: &ThreadKey,
     run: &RunId,
     after: u64,
     encoder: ClientEncoder,
 ) -> ApiResult {
     let threads = app.threads().ok_or(ApiError::NoStoredThreads)?;
-    let principal = caller.principal();
-    let follower = threads.follow(principal.as_ref(), thread, run, after).await?;
+    let follower = threads.follow(key, run, after).await?;
     let Some(mut follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     if let Encoder::Dialect(_) = encoder.encoder {
         follower.rewind();
     }
     let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
     let permit = ResponsePermit::NONE;
-    let followed = FollowedRun { threads, before, permit, skip: after, after_first, follower, caller: principal };
+    let followed = FollowedRun { threads, before, permit, skip: after, after_first, follower, caller };
     Ok(followed.respond(encoder, app.options().keep_alive))
 }
 

@@ -31,6 +31,7 @@ use super::{
 };
 use crate::http::openapi::{refuse, response};
 use crate::{
+    auth::owner_of,
     base::text::shortened,
     protocol::{
         RunAgentInput, VersionSupport, classify_version,
@@ -38,6 +39,7 @@ use crate::{
         encode::{Encoder, SSE_MEDIA_TYPE, StreamVersion},
     },
     run::{AgentEntry, OnDisconnect, RunRequest, StartedRun},
+    store::ThreadKey,
     threads::ThreadConnection,
 };
 
@@ -122,9 +124,9 @@ fn asks_nothing(input: &RunAgentInput) -> bool {
 /// Returns `None` if the thread has no messages.
 async fn stored_thread(app: &App, run: &RunRequest) -> Result<Option<(ThreadConnection, ResponsePermit)>, ApiError> {
     let Some(threads) = app.threads() else { return Ok(None) };
-    let (caller, thread) = (run.principal.as_ref(), &run.input.thread_id);
-    let permit = app.response_permit(caller, thread).await?;
-    let connection = threads.connect(caller, thread, NonZeroUsize::MIN).await?;
+    let key = ThreadKey { owner: owner_of(run.principal.as_ref()), id: run.input.thread_id.clone() };
+    let permit = app.response_permit(&key).await?;
+    let connection = threads.connect(&key, NonZeroUsize::MIN).await?;
     let has_messages = connection.view.as_ref().is_some_and(|view| !view.current_branch().is_empty());
     Ok(has_messages.then_some((connection, permit)))
 }
@@ -163,7 +165,7 @@ async fn reconnect(app: &App, agent: &AgentEntry, after: u64, request: Request) 
     drop(body);
     let encoder = ClientEncoder::new(app, caller, encoder_for(&input, &head.headers)).await;
     let encoder = encoder.without_subagents(without_subagents(app, agent, &input)?);
-    follow_after(app, caller, &input.thread_id, &input.run_id, after, encoder).await
+    follow_after(app, caller.principal(), &caller.key(input.thread_id), &input.run_id, after, encoder).await
 }
 
 /// Returns the input, and the number of values in its open members.

@@ -20,8 +20,8 @@ use crate::{
         memory_budget::MemoryBudget,
         permits::{Permit, Permits},
     },
-    protocol::ThreadId,
     run::{AgentEntry, Runs},
+    store::ThreadKey,
     threads::{ThreadError, Threads},
 };
 
@@ -132,18 +132,14 @@ impl App {
     }
 
     /// Waits for the permit of a response with messages of a thread. An unknown thread needs none.
-    pub(crate) async fn response_permit(
-        &self,
-        owner: Option<&Principal>,
-        thread: &ThreadId,
-    ) -> ApiResult<ResponsePermit> {
+    pub(crate) async fn response_permit(&self, key: &ThreadKey) -> ApiResult<ResponsePermit> {
         let Some(threads) = self.threads() else { return Ok(ResponsePermit::NONE) };
-        let thread = match threads.thread(owner, thread).await {
+        let thread = match threads.thread(key).await {
             Ok(thread) => thread,
             Err(ThreadError::NoThread) => return Ok(ResponsePermit::NONE),
             Err(error) => return Err(error.into()),
         };
-        let permit = self.0.response_budget.whole(&owner_of(owner), thread.bytes).await;
+        let permit = self.0.response_budget.whole(&key.owner, thread.bytes).await;
         Ok(ResponsePermit(vec![permit.map_err(|_| ApiError::TooManyResponseBytes)?]))
     }
 

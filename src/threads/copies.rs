@@ -19,13 +19,11 @@ use crate::run::{
     events::thread_event_hub::ThreadChange,
 };
 use crate::{
-    agent::Principal,
-    auth::owner_of,
     files::AbsorbError,
     protocol::{MessageId, RunId, ThreadId},
     store::{
         CopiedMessage, CopiedRun, MessageNode, MessageOrigin, Millis, RunRecord, RunStatus, Thread, ThreadContent,
-        ThreadView, branch_of, json_len, now,
+        ThreadKey, ThreadView, branch_of, json_len, now,
     },
 };
 
@@ -36,12 +34,11 @@ impl Threads {
     /// A [`ThreadError`].
     pub(crate) async fn fork(
         &self,
-        owner: Option<&Principal>,
-        id: &ThreadId,
+        key: &ThreadKey,
         new_id: ThreadId,
         at: Option<&MessageId>,
     ) -> Result<Thread, ThreadError> {
-        let view = self.read(owner, id, 0).await?;
+        let view = self.read(key).await?;
         let head = match at {
             Some(at) => message_number(&view, at).ok_or(ThreadError::NoMessage)?,
             None => view.thread.head,
@@ -73,32 +70,26 @@ impl Threads {
             created_at: now,
             updated_at: now,
         };
-        let (owner_id, number) = (&view.thread.key.owner, view.thread.number);
         // What was decided stays decided in the copy.
-        let answered = self.runs.store.call("answered", |store| store.answered(owner_id, number)).await?;
+        let answered = self.runs.store.call("answered", |store| store.answered(&key.owner, view.thread.number)).await?;
         content.runs.push(CopiedRun { answered, ..run_of_copy("fork", &content, now) });
-        self.create(owner, new_id, &content).await
+        self.create(&ThreadKey { owner: key.owner.clone(), id: new_id }, &content).await
     }
 
     /// Reads everything that is stored of a thread except the logs of its runs and a run that has not ended.
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn export(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<ThreadContent, ThreadError> {
-        let key = self.settled_key(owner, id).await;
-        self.runs.store.call("content", |store| store.content(&key)).await?.ok_or(ThreadError::NoThread)
+    pub(crate) async fn export(&self, key: &ThreadKey) -> Result<ThreadContent, ThreadError> {
+        self.wait_if_abandoned(key).await;
+        self.runs.store.call("content", |store| store.content(key)).await?.ok_or(ThreadError::NoThread)
     }
 
     /// Creates a thread with the content of an export. All messages count as sent by the client, and no interrupt is open.
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn import(
-        &self,
-        owner: Option<&Principal>,
-        id: ThreadId,
-        mut content: ThreadContent,
-    ) -> Result<Thread, ThreadError> {
+    pub(crate) async fn import(&self, key: &ThreadKey, mut content: ThreadContent) -> Result<Thread, ThreadError> {
         content.title = content.title.as_deref().and_then(on_one_line);
         content.interrupts = Vec::new();
         let now = now();
@@ -117,7 +108,7 @@ impl Threads {
         self.check_content(&content)?;
         if let Some(files) = &self.runs.files {
             let messages: Vec<_> = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
-            files.absorb(&owner_of(owner), messages).await.map_err(|error| match error {
+            files.absorb(&key.owner, messages).await.map_err(|error| match error {
                 AbsorbError::UnknownFile { message, part } => ThreadError::Invalid {
                     path: format!("messages[{message}].message.content[{part}].source.value"),
                     problem: "there is no such file".to_owned(),
@@ -125,17 +116,11 @@ impl Threads {
                 AbsorbError::Store(error) => error.into(),
             })?;
         }
-        self.create(owner, id, &content).await
+        self.create(key, &content).await
     }
 
-    async fn create(
-        &self,
-        owner: Option<&Principal>,
-        id: ThreadId,
-        content: &ThreadContent,
-    ) -> Result<Thread, ThreadError> {
-        check_id(&id, || "threadId".to_owned())?;
-        let key = self.runs.key(owner, &id);
+    async fn create(&self, key: &ThreadKey, content: &ThreadContent) -> Result<Thread, ThreadError> {
+        check_id(&key.id, || "threadId".to_owned())?;
         let size = content.bytes();
         let count = content.messages.len();
         if count as u64 > self.runs.options.max_messages || size > self.runs.options.max_bytes {
@@ -143,12 +128,12 @@ impl Threads {
         }
         let runs = &self.runs;
         runs.stored_bytes.check::<ThreadError>(&runs.store, &runs.options.retention, &key.owner).await?;
-        if !self.runs.store.call("insert", |store| store.insert(&key, content)).await? {
+        if !self.runs.store.call("insert", |store| store.insert(key, content)).await? {
             return Err(ThreadError::Exists);
         }
         self.runs.count_new_thread();
-        self.runs.publish(&key, ThreadChange::Created);
-        self.header(&key).await
+        self.runs.publish(key, ThreadChange::Created);
+        self.thread(key).await
     }
 
     /// Checks what an export of this server always has.

@@ -8,11 +8,10 @@ use crate::run::{
     events::thread_event_hub::ThreadChange,
 };
 use crate::{
-    agent::Principal,
-    protocol::{Interrupt, JsonObject, MessageId, ThreadId},
+    protocol::{Interrupt, JsonObject, MessageId},
     store::{
-        EndedRun, HeadUpdate, MessageNode, StoreError, Thread, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
-        branch_of, json_len,
+        EndedRun, HeadUpdate, MessageNode, StoreError, Thread, ThreadKey, ThreadParts, ThreadUpdate, ThreadVersion,
+        ThreadView, branch_of, json_len,
     },
 };
 
@@ -33,27 +32,21 @@ pub(crate) struct ThreadEdit {
 }
 
 impl Threads {
-    /// Changes a thread of a principal. Returns the thread after the change, without its state.
+    /// Changes a thread. Returns the thread after the change, without its state.
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn edit(
-        &self,
-        owner: Option<&Principal>,
-        id: &ThreadId,
-        edit: ThreadEdit,
-    ) -> Result<Thread, ThreadError> {
+    pub(crate) async fn edit(&self, key: &ThreadKey, edit: ThreadEdit) -> Result<Thread, ThreadError> {
         let title = edit.title.map(|title| title.as_deref().and_then(on_one_line));
         if title.iter().flatten().any(|title| title.chars().count() > MAX_TITLE_CHARS) {
             return Err(ThreadError::TitleTooLong);
         }
-        let key = self.runs.key(owner, id);
         if edit.head.is_some() {
-            self.wait_if_abandoned(&key).await;
+            self.wait_if_abandoned(key).await;
         }
         for _ in 0..MAX_ATTEMPTS {
             let include = ThreadParts { messages: edit.head.is_some(), ..ThreadParts::default() };
-            let view = self.view(&key, include).await?;
+            let view = self.view(key, include).await?;
             let metadata = edit.metadata.as_ref().map(|change| merged(&view.thread.metadata, change.as_ref()));
             if metadata.as_ref().is_some_and(|metadata| json_len(metadata) > MAX_METADATA_BYTES as u64) {
                 return Err(ThreadError::MetadataTooLarge);
@@ -76,8 +69,8 @@ impl Threads {
             let version = ThreadVersion::of(&view.thread);
             if self.runs.store.call("update", |store| store.update(version, &update)).await? {
                 match head {
-                    Some(_) => drop(self.runs.cache.take(&key)),
-                    None => self.runs.cache.raise_version(&key, version),
+                    Some(_) => drop(self.runs.cache.take(key)),
+                    None => self.runs.cache.raise_version(key, version),
                 }
                 let renamed = title.as_ref().is_some_and(|title| *title != view.thread.title);
                 let archived = edit.archived.filter(|archived| *archived != view.thread.archived);
@@ -86,7 +79,7 @@ impl Threads {
                     archived.map(|is| if is { ThreadChange::Archived } else { ThreadChange::Unarchived }),
                     (metadata.is_some() || head.is_some()).then_some(ThreadChange::Changed),
                 ];
-                changes.into_iter().flatten().for_each(|change| self.runs.publish(&key, change));
+                changes.into_iter().flatten().for_each(|change| self.runs.publish(key, change));
                 return Ok(changed(view.thread, title, edit.archived, metadata, end));
             }
         }

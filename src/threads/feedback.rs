@@ -2,21 +2,19 @@
 
 use super::{ThreadError, Threads, error::MAX_COMMENT_BYTES};
 use crate::{
-    agent::Principal,
-    protocol::{MessageId, ThreadId},
-    store::{Feedback, now},
+    protocol::MessageId,
+    store::{Feedback, ThreadKey, now},
 };
 
 impl Threads {
-    /// Stores a principal's feedback on a message and logs it, without the comment. It replaces earlier feedback; without a
+    /// Stores the owner's feedback on a message and logs it, without the comment. It replaces earlier feedback; without a
     /// score and a comment it removes it.
     ///
     /// # Errors
     /// A [`ThreadError`]; nothing was stored.
     pub(crate) async fn give_feedback(
         &self,
-        owner: Option<&Principal>,
-        id: &ThreadId,
+        key: &ThreadKey,
         message: &MessageId,
         score: Option<f64>,
         comment: Option<String>,
@@ -24,7 +22,8 @@ impl Threads {
         if comment.as_ref().is_some_and(|comment| comment.len() > MAX_COMMENT_BYTES) {
             return Err(ThreadError::CommentTooLong);
         }
-        let thread = self.header(&self.settled_key(owner, id).await).await?;
+        self.wait_if_abandoned(key).await;
+        let thread = self.thread(key).await?;
         let feedback = Feedback { score, comment: comment.filter(|text| !text.trim().is_empty()), at: now() };
         let stored = Some(&feedback).filter(|it| it.score.is_some() || it.comment.is_some());
         if !self.runs.store.call("set_feedback", |store| store.set_feedback(thread.number, message, stored)).await? {
@@ -32,7 +31,7 @@ impl Threads {
         }
         let has_comment = feedback.comment.is_some();
         tracing::info!(
-            thread = id.as_str(),
+            thread = key.id.as_str(),
             message_id = message.as_str(),
             agent = thread.agent,
             ?score,

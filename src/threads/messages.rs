@@ -1,15 +1,12 @@
 //! Pages of a thread's messages, from the newest one backwards.
 
-use std::time::Duration;
-
 use indexmap::IndexMap;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use super::{ThreadError, Threads, views::RUN_END_TIMEOUT};
+use super::{ThreadError, Threads};
 use crate::{
-    agent::Principal,
-    protocol::{Message, MessageId, RunId, ThreadId},
+    protocol::{Message, MessageId, RunId},
     store::{EndedRun, Feedback, MessageQuery, RunRecord, StoreError, Thread, ThreadKey, ThreadParts},
 };
 
@@ -60,17 +57,17 @@ pub(crate) struct ThreadOverview {
 }
 
 impl Threads {
-    /// Reads a page of the messages of a principal's thread.
+    /// Reads a page of the messages of a thread.
     ///
     /// # Errors
     /// A [`ThreadError`].
     pub(crate) async fn messages(
         &self,
-        owner: Option<&Principal>,
-        id: &ThreadId,
+        key: &ThreadKey,
         selection: MessageSelection<'_>,
     ) -> Result<MessageList, ThreadError> {
-        let thread = self.header(&self.settled_key(owner, id).await).await?;
+        self.wait_if_abandoned(key).await;
+        let thread = self.thread(key).await?;
         let run = match selection.run {
             Some(run) => Some(self.run(&thread, run).await?.number),
             None => None,
@@ -80,21 +77,20 @@ impl Threads {
         Ok(self.message_list(&thread, &query).await?)
     }
 
-    /// Reads a thread of a principal, with its newest runs, and the page of messages at the cursor `before`: without one, the
+    /// Reads a thread with its newest runs, and the page of messages at the cursor `before`: without one, the
     /// newest messages of the current branch.
     ///
     /// # Errors
     /// A [`ThreadError`].
     pub(crate) async fn overview(
         &self,
-        owner: Option<&Principal>,
-        id: &ThreadId,
+        key: &ThreadKey,
         runs: usize,
         before: Option<i64>,
         limit: usize,
     ) -> Result<ThreadOverview, ThreadError> {
-        let key = self.settled_key(owner, id).await;
-        let view = self.view(&key, ThreadParts { state: true, runs, ..ThreadParts::default() }).await?;
+        self.wait_if_abandoned(key).await;
+        let view = self.view(key, ThreadParts { state: true, runs, ..ThreadParts::default() }).await?;
         let query = MessageQuery { newest: before.unwrap_or(view.thread.head), run: None, limit };
         let messages = self.message_list(&view.thread, &query).await?;
         Ok(ThreadOverview { thread: view.thread, runs: view.runs, messages })
@@ -116,20 +112,6 @@ impl Threads {
             .await?;
         let left = left.filter(|left| left.head == thread.head);
         Ok(Some(left.map_or_else(|| thread.run_id.clone(), |left| left.run_id)))
-    }
-
-    /// Returns the key of a thread after the end of a run whose client has left, so that the run's messages are stored.
-    pub(super) async fn settled_key(&self, owner: Option<&Principal>, id: &ThreadId) -> ThreadKey {
-        let key = self.runs.key(owner, id);
-        self.wait_if_abandoned(&key).await;
-        key
-    }
-
-    /// Waits for the end of a run whose client has left.
-    pub(crate) async fn wait_if_abandoned(&self, key: &ThreadKey) {
-        if let Some(active) = self.runs.queue.active(key).filter(|active| active.log.is_none()) {
-            active.wait_if_abandoned(Duration::ZERO, RUN_END_TIMEOUT).await;
-        }
     }
 
     async fn message_list(&self, thread: &Thread, query: &MessageQuery) -> Result<MessageList, StoreError> {

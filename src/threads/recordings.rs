@@ -5,15 +5,14 @@
 
 use super::{ThreadError, Threads};
 use crate::{
-    agent::Principal,
     files::{FileUrls, OWN_FILE},
     observe::recordings::name_of_stored_run,
     protocol::{
-        RunAgentInput, RunId, ThreadId,
+        RunAgentInput, RunId,
         recording::{self, RecordingEnd, RecordingHead},
     },
     run::{Follower, log::mark::is_mark, persist::stored_request::StoredRequest},
-    store::{EventPage, RunRecord, RunStatus, StoreError, ThreadParts, branch_of},
+    store::{EventPage, RunRecord, RunStatus, StoreError, ThreadKey, ThreadParts, branch_of},
 };
 
 /// The size of a page of the log, in bytes; a page has at least one event.
@@ -52,19 +51,18 @@ impl Threads {
     /// A [`ThreadError`]; [`ThreadError::Running`] if the run has not ended.
     pub(crate) async fn recording(
         &self,
-        owner: Option<&Principal>,
-        thread: &ThreadId,
+        key: &ThreadKey,
         run: &RunId,
         urls: Option<FileUrls>,
     ) -> Result<RunRecording, ThreadError> {
-        let (key, record) = self.detached_run(owner, thread, run).await?;
-        let follower = self.follower(&key, &record, 0)?;
+        let record = self.detached_run(key, run).await?;
+        let follower = self.follower(key, &record, 0)?;
         if record.status == RunStatus::Running {
             return Err(ThreadError::Running);
         }
         let start = self.runs.store.call("run_start", |store| store.run_start(&key.owner, record.number)).await?;
         let start = start.ok_or(ThreadError::LogRemoved)?;
-        let view = self.view(&key, ThreadParts { messages: true, ..ThreadParts::default() }).await?;
+        let view = self.view(key, ThreadParts { messages: true, ..ThreadParts::default() }).await?;
         if view.thread.number != record.thread {
             return Err(ThreadError::NoThread);
         }
@@ -75,9 +73,9 @@ impl Threads {
         }
         let request = StoredRequest::from_json(&start.request).map_err(|error| StoreError::Failed(Box::new(error)))?;
         let (added, has_sent_data) = (added_events(&record, request.adds_state), request.has_sent_data);
-        let input = request.into_input(thread.clone(), record.id.clone(), messages.into());
+        let input = request.into_input(key.id.clone(), record.id.clone(), messages.into());
         let input = RunAgentInput { state: start.state, ..input };
-        let name = name_of_stored_run(record.started_at, thread, &record.id, record.number);
+        let name = name_of_stored_run(record.started_at, &key.id, &record.id, record.number);
         let head = Some(RecordingHead::new(record.agent.clone(), record.started_at, input).to_line());
         let (threads, first_page, after, ms) = (self.clone(), None, 0, 0);
         let (has_terminal, has_end) = (false, false);

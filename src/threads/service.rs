@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use super::ThreadError;
 use crate::{
-    agent::Principal,
-    auth::owner_of,
     files::Files,
     protocol::RunId,
     run::{Runs, ThreadEvents, ThreadRuns},
@@ -45,10 +43,10 @@ impl Threads {
         self.runs.store.call("check", |store| store.check()).await
     }
 
-    /// Reads the changes of a principal's threads from now on.
-    pub(crate) fn follow_changes(&self, owner: Option<&Principal>) -> ThreadEvents {
+    /// Reads the changes of an owner's threads from now on.
+    pub(crate) fn follow_changes(&self, owner: Arc<str>) -> ThreadEvents {
         self.server.start_tasks();
-        self.runs.events.subscribe(owner_of(owner))
+        self.runs.events.subscribe(owner)
     }
 
     /// Reads the parts of a thread that `include` names.
@@ -57,7 +55,10 @@ impl Threads {
     }
 
     /// Reads a thread without its messages and its state.
-    pub(super) async fn header(&self, key: &ThreadKey) -> Result<Thread, ThreadError> {
+    ///
+    /// # Errors
+    /// A [`ThreadError`].
+    pub(crate) async fn thread(&self, key: &ThreadKey) -> Result<Thread, ThreadError> {
         Ok(self.view(key, ThreadParts::default()).await?.thread)
     }
 

@@ -1,13 +1,11 @@
 //! The operations of an owner on stored threads: list, read, follow, cancel, delete.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
 use super::{ThreadError, Threads};
 use crate::{
-    agent::Principal,
-    auth::owner_of,
     base::complete_on_drop::CompleteOnDrop,
     protocol::{RunId, ThreadId},
     run::{
@@ -19,7 +17,7 @@ use crate::{
 };
 
 /// The time that a run may take to end when its thread is deleted or its client has left.
-pub(crate) const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
+const RUN_END_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time in which the server usually notices that a client has left.
 const LEAVE_NOTICE: Duration = Duration::from_millis(250);
 const RUN_END_POLL: Duration = Duration::from_millis(20);
@@ -41,44 +39,30 @@ pub(crate) struct ThreadConnection {
 }
 
 impl Threads {
-    /// Lists the threads of a principal, those with the newest run first.
+    /// Lists the threads of an owner, those with the newest run first.
     ///
     /// # Errors
     /// The error of the store.
-    pub(crate) async fn list(&self, owner: Option<&Principal>, page: &ThreadPage) -> Result<Vec<Thread>, StoreError> {
-        let owner = owner.map_or(ThreadKey::ANONYMOUS, Principal::id);
+    pub(crate) async fn list(&self, owner: &str, page: &ThreadPage) -> Result<Vec<Thread>, StoreError> {
         self.runs.store.call("threads", |store| store.threads(owner, page)).await
     }
 
-    /// Reads a thread of a principal, with its messages and its newest runs.
+    /// Reads a thread with its messages and its state.
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn read(
-        &self,
-        owner: Option<&Principal>,
-        id: &ThreadId,
-        runs: usize,
-    ) -> Result<ThreadView, ThreadError> {
-        let key = self.settled_key(owner, id).await;
-        self.view(&key, ThreadParts { messages: true, state: true, runs, ..ThreadParts::default() }).await
-    }
-
-    /// Reads a thread of a principal without its messages and its state.
-    ///
-    /// # Errors
-    /// A [`ThreadError`].
-    pub(crate) async fn thread(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<Thread, ThreadError> {
-        self.header(&self.runs.key(owner, id)).await
+    pub(crate) async fn read(&self, key: &ThreadKey) -> Result<ThreadView, ThreadError> {
+        self.wait_if_abandoned(key).await;
+        self.view(key, ThreadParts { messages: true, state: true, ..ThreadParts::default() }).await
     }
 
     /// Returns a thread after its changes. The first reader reads it for all of them.
-    pub(crate) async fn changed<'a>(&self, owner: Option<&Principal>, changes: &'a ThreadChanges) -> &'a ChangedThread {
+    pub(crate) async fn changed<'a>(&self, owner: &Arc<str>, changes: &'a ThreadChanges) -> &'a ChangedThread {
         let read = async || {
             if changes.kinds == [ThreadChange::Deleted] {
                 return ChangedThread::Deleted;
             }
-            match self.thread(owner, &changes.id).await {
+            match self.thread(&ThreadKey { owner: owner.clone(), id: changes.id.clone() }).await {
                 Ok(thread) => ChangedThread::Summary(Box::new(thread)),
                 Err(ThreadError::NoThread) => ChangedThread::Deleted,
                 Err(error) => {
@@ -90,12 +74,12 @@ impl Threads {
         changes.thread.get_or_init(read).await
     }
 
-    /// Finds the thread whose newest run has this id, among the principal's 200 threads with the newest runs. If several
+    /// Finds the thread whose newest run has this id, among the owner's 200 threads with the newest runs. If several
     /// have such a run, it is the one with the newest. An index of run ids would have to be changed by each run.
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn thread_of_run(&self, owner: Option<&Principal>, run: &RunId) -> Result<ThreadId, ThreadError> {
+    pub(crate) async fn thread_of_run(&self, owner: &str, run: &RunId) -> Result<ThreadId, ThreadError> {
         let newest = self.list(owner, &ThreadPage::first(MAX_SEARCHED_THREADS)).await?;
         let found = newest.into_iter().find(|thread| thread.run_id == *run);
         found.map(|thread| thread.key.id).ok_or(ThreadError::NoRun)
@@ -107,12 +91,11 @@ impl Threads {
     /// A [`ThreadError`].
     pub(crate) async fn follow(
         &self,
-        owner: Option<&Principal>,
-        thread: &ThreadId,
+        key: &ThreadKey,
         run: &RunId,
         after: u64,
     ) -> Result<Option<Follower>, ThreadError> {
-        let (key, record) = self.detached_run(owner, thread, run).await?;
+        let record = self.detached_run(key, run).await?;
         if record.status != RunStatus::Running {
             if after >= record.events {
                 return Ok(None);
@@ -123,7 +106,7 @@ impl Threads {
                 return Err(ThreadError::LogRemoved);
             }
         }
-        self.follower(&key, &record, after).map(Some)
+        self.follower(key, &record, after).map(Some)
     }
 
     /// Returns the events of the newest runs whose logs are stored, the oldest first, each as one line of JSON. A log with which they
@@ -131,13 +114,9 @@ impl Threads {
     ///
     /// # Errors
     /// [`ThreadError::NoThread`] or [`ThreadError::Store`].
-    pub(crate) async fn newest_events(
-        &self,
-        owner: Option<&Principal>,
-        id: &ThreadId,
-    ) -> Result<Vec<String>, ThreadError> {
-        let key = self.settled_key(owner, id).await;
-        let view = self.view(&key, ThreadParts { runs: MAX_LOGS, ..ThreadParts::default() }).await?;
+    pub(crate) async fn newest_events(&self, key: &ThreadKey) -> Result<Vec<String>, ThreadError> {
+        self.wait_if_abandoned(key).await;
+        let view = self.view(key, ThreadParts { runs: MAX_LOGS, ..ThreadParts::default() }).await?;
         let (mut logs, mut bytes) = (Vec::new(), 0);
         'runs: for run in view.runs.iter().filter(|run| run.detached) {
             let mut log = Vec::new();
@@ -157,17 +136,10 @@ impl Threads {
         Ok(logs.into_iter().rev().flatten().filter(|line| !is_mark(line)).collect())
     }
 
-    pub(crate) async fn detached_run(
-        &self,
-        owner: Option<&Principal>,
-        thread: &ThreadId,
-        run: &RunId,
-    ) -> Result<(ThreadKey, RunRecord), ThreadError> {
+    pub(crate) async fn detached_run(&self, key: &ThreadKey, run: &RunId) -> Result<RunRecord, ThreadError> {
         self.server.start_tasks();
-        let key = self.runs.key(owner, thread);
-        let thread = self.header(&key).await?;
-        let record = self.run(&thread, run).await?;
-        if record.detached { Ok((key, record)) } else { Err(ThreadError::NoLog) }
+        let record = self.run(&self.thread(key).await?, run).await?;
+        if record.detached { Ok(record) } else { Err(ThreadError::NoLog) }
     }
 
     pub(crate) fn follower(&self, key: &ThreadKey, run: &RunRecord, after: u64) -> Result<Follower, ThreadError> {
@@ -178,10 +150,18 @@ impl Threads {
     }
 
     /// Waits for the end of a run whose client has left or is just leaving. A page that is reloaded leaves its run.
-    pub(crate) async fn wait_for_leaving(&self, owner: Option<&Principal>, id: &ThreadId) {
-        let key = self.runs.key(owner, id);
-        if let Some(active) = self.runs.queue.active(&key).filter(|active| active.log.is_none()) {
-            active.wait_if_abandoned(LEAVE_NOTICE, RUN_END_TIMEOUT).await;
+    pub(crate) async fn wait_for_leaving(&self, key: &ThreadKey) {
+        self.wait_within(LEAVE_NOTICE, key).await;
+    }
+
+    /// Waits for the end of a run whose client has left, so that the run's messages are stored.
+    pub(super) async fn wait_if_abandoned(&self, key: &ThreadKey) {
+        self.wait_within(Duration::ZERO, key).await;
+    }
+
+    async fn wait_within(&self, notice: Duration, key: &ThreadKey) {
+        if let Some(active) = self.runs.queue.active(key).filter(|active| active.log.is_none()) {
+            active.wait_if_abandoned(notice, RUN_END_TIMEOUT).await;
         }
     }
 
@@ -190,20 +170,14 @@ impl Threads {
     ///
     /// # Errors
     /// [`ThreadError::TooManyFollowers`] or [`ThreadError::Store`].
-    pub(crate) async fn connect(
-        &self,
-        owner: Option<&Principal>,
-        id: &ThreadId,
-        runs: NonZeroUsize,
-    ) -> Result<ThreadConnection, ThreadError> {
+    pub(crate) async fn connect(&self, key: &ThreadKey, runs: NonZeroUsize) -> Result<ThreadConnection, ThreadError> {
         self.server.start_tasks();
-        self.wait_for_leaving(owner, id).await;
-        let key = self.runs.key(owner, id);
+        self.wait_for_leaving(key).await;
         let include =
             ThreadParts { messages: true, state: true, runs: runs.get(), run_states: runs > NonZeroUsize::MIN };
-        let view = self.runs.store.call("thread", |store| store.thread(&key, include)).await?;
+        let view = self.runs.store.call("thread", |store| store.thread(key, include)).await?;
         let running = view.as_ref().filter(|view| view.thread.is_running).and_then(|view| view.runs.first());
-        let running = running.filter(|run| run.detached).map(|run| self.follower(&key, run, 0)).transpose()?;
+        let running = running.filter(|run| run.detached).map(|run| self.follower(key, run, 0)).transpose()?;
         Ok(ThreadConnection { view, running })
     }
 
@@ -211,21 +185,15 @@ impl Threads {
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn cancel(
-        &self,
-        owner: Option<&Principal>,
-        thread: &ThreadId,
-        run: &RunId,
-    ) -> Result<Option<RunRecord>, ThreadError> {
-        let key = self.runs.key(owner, thread);
-        if let Some(active) = self.runs.queue.active(&key).filter(|active| active.run_id == *run) {
+    pub(crate) async fn cancel(&self, key: &ThreadKey, run: &RunId) -> Result<Option<RunRecord>, ThreadError> {
+        if let Some(active) = self.runs.queue.active(key).filter(|active| active.run_id == *run) {
             active.control.cancel();
             return Ok(None);
         }
-        if self.runs.queue.cancel_waiting(&key, run) {
+        if self.runs.queue.cancel_waiting(key, run) {
             return Ok(None);
         }
-        self.cancel_stored(&self.header(&key).await?, run).await
+        self.cancel_stored(&self.thread(key).await?, run).await
     }
 
     async fn cancel_stored(&self, thread: &Thread, run: &RunId) -> Result<Option<RunRecord>, ThreadError> {
@@ -247,9 +215,8 @@ impl Threads {
     ///
     /// # Errors
     /// A [`ThreadError`].
-    pub(crate) async fn delete(&self, owner: Option<&Principal>, id: &ThreadId) -> Result<(), ThreadError> {
-        let thread = self.header(&self.runs.key(owner, id)).await?;
-        self.delete_found(thread).await
+    pub(crate) async fn delete(&self, key: &ThreadKey) -> Result<(), ThreadError> {
+        self.delete_found(self.thread(key).await?).await
     }
 
     async fn delete_found(&self, thread: Thread) -> Result<(), ThreadError> {
@@ -277,18 +244,18 @@ impl Threads {
         CompleteOnDrop::new(self.clone().delete_stored(thread)).await
     }
 
-    /// Deletes all threads of a principal, also if the client leaves. Returns their number.
+    /// Deletes all threads of an owner, also if the client leaves. Returns their number.
     ///
     /// # Errors
     /// The error of the store. The threads deleted until then stay deleted.
-    pub(crate) async fn delete_all(&self, owner: Option<&Principal>) -> Result<u64, ThreadError> {
-        let (threads, owner) = (self.clone(), owner.cloned());
+    pub(crate) async fn delete_all(&self, owner: Arc<str>) -> Result<u64, ThreadError> {
+        let threads = self.clone();
         CompleteOnDrop::new(async move {
             let mut deleted = 0;
             loop {
-                let page = threads.list(owner.as_ref(), &ThreadPage::first(DELETED_PER_PAGE)).await?;
+                let page = threads.list(&owner, &ThreadPage::first(DELETED_PER_PAGE)).await?;
                 if page.is_empty() {
-                    let (owner, runs) = (owner_of(owner.as_ref()), &threads.runs);
+                    let runs = &threads.runs;
                     deleted += runs.store.call("delete_all", |store| store.delete_all(&owner)).await?;
                     if let Some(files) = &runs.files {
                         files.delete_objects().await?;
@@ -374,7 +341,7 @@ mod tests {
         let insert = async |owner: &str, id: &str, run: &str| {
             assert!(store.insert(&key(owner, id), &content(run)).await.unwrap());
         };
-        let found = async |run: &str| match threads.thread_of_run(None, &run.into()).await {
+        let found = async |run: &str| match threads.thread_of_run(ThreadKey::ANONYMOUS, &run.into()).await {
             Ok(thread) => Some(thread.to_string()),
             Err(error) => {
                 assert!(matches!(error, ThreadError::NoRun), "{error:?}");
@@ -400,8 +367,8 @@ mod tests {
         assert!(store.insert(&key, &content("r")).await.unwrap());
         let threads = Threads::of(&Runs::builder().stored(Arc::new(store), Default::default())).unwrap();
         threads.runs.set_data(data.clone());
-        let mut changes = threads.follow_changes(None);
-        let mut delete = Box::pin(threads.delete(None, &key.id));
+        let mut changes = threads.follow_changes(key.owner.clone());
+        let mut delete = Box::pin(threads.delete(&key));
         assert!((&mut delete).now_or_never().is_none());
         drop(delete);
         data.0.notify_one();

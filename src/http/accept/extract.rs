@@ -10,7 +10,6 @@ use axum::{
 
 use super::middleware::Caller;
 use crate::{
-    auth::Principal,
     files::FileUrls,
     http::{client_encoder::ClientFiles, error::ApiError, state::App},
     protocol::Message,
@@ -28,15 +27,11 @@ pub(crate) struct Query<T>(pub(crate) T);
 /// The threads of the caller. A server that stores none refuses the request.
 pub(crate) struct OwnThreads {
     pub(crate) threads: Threads,
-    pub(crate) owner: Option<Principal>,
+    pub(crate) caller: Caller,
     files: Option<ClientFiles>,
 }
 
 impl OwnThreads {
-    pub(crate) fn owner(&self) -> Option<&Principal> {
-        self.owner.as_ref()
-    }
-
     /// Replaces the names of files in stored messages by their URLs.
     pub(crate) fn present<'m>(&self, messages: impl IntoIterator<Item = &'m mut Message>) {
         if let Some(urls) = self.urls() {
@@ -55,9 +50,9 @@ impl FromRequestParts<App> for OwnThreads {
 
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let threads = app.threads().cloned().ok_or(ApiError::NoStoredThreads)?;
-        let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?;
-        let files = ClientFiles::of(app, caller).await;
-        Ok(Self { threads, owner: caller.principal(), files })
+        let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?.clone();
+        let files = ClientFiles::of(app, &caller).await;
+        Ok(Self { threads, caller, files })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The middleware around all routes, in one place and in order.
 
-use std::{any::Any, panic::AssertUnwindSafe};
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
     Router,
@@ -19,8 +19,12 @@ use super::{
     request_id::{Identification, identify_request},
     serve::BeyondLimit,
 };
-use crate::auth::Principal;
-use crate::http::{accept::media_type::require_json_or_no_body, error::ApiError, state::App};
+use crate::{
+    auth::{Principal, owner_of},
+    http::{accept::media_type::require_json_or_no_body, error::ApiError, state::App},
+    protocol::ThreadId,
+    store::ThreadKey,
+};
 
 /// The first layer is the outermost.
 pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
@@ -51,6 +55,15 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn principal(&self) -> Option<Principal> {
         self.principal.clone()
+    }
+
+    /// The owner of its threads and permits.
+    pub(crate) fn owner(&self) -> Arc<str> {
+        owner_of(self.principal.as_ref())
+    }
+
+    pub(crate) fn key(&self, thread: ThreadId) -> ThreadKey {
+        ThreadKey { owner: self.owner(), id: thread }
     }
 
     /// The address at which it has reached this server.

@@ -51,7 +51,7 @@ pub(crate) async fn edit_thread(
 ) -> ApiResult<Json<ThreadSummaryJson>> {
     let body = read_body::read_small(&app, request).await?;
     let edit = read_edit(decode_value(&body)?)?;
-    let thread = own.threads.edit(own.owner(), &id, edit).await?;
+    let thread = own.threads.edit(&own.caller.key(id), edit).await?;
     Ok(Json(thread.into()))
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn edit_thread(
     responses((status = 204, description = "The thread is deleted."), refuse::Store, refuse::Thread)
 )]
 pub(crate) async fn delete_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<StatusCode> {
-    own.threads.delete(own.owner(), &id).await?;
+    own.threads.delete(&own.caller.key(id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct DeletedJson {
     responses((status = 200, description = "The threads are deleted.", body = DeletedJson), refuse::Store)
 )]
 pub(crate) async fn delete_threads(own: OwnThreads) -> ApiResult<Json<DeletedJson>> {
-    Ok(Json(DeletedJson { deleted: own.threads.delete_all(own.owner()).await? }))
+    Ok(Json(DeletedJson { deleted: own.threads.delete_all(own.caller.owner()).await? }))
 }
 
 /// `null` removes the title and the metadata, and is ignored elsewhere. Unknown members are ignored.

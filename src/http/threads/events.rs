@@ -1,5 +1,7 @@
 //! `GET /threads/events`: the changes of the caller's threads, for lists that keep themselves current.
 
+use std::sync::Arc;
+
 use async_stream::stream;
 use axum::extract::State;
 use bytes::Bytes;
@@ -8,7 +10,6 @@ use utoipa::ToSchema;
 
 use super::list::ThreadSummaryJson;
 use crate::{
-    auth::Principal,
     http::{
         ApiResult, App, OwnThreads, refuse,
         sse_response::{frame, respond_live},
@@ -58,13 +59,17 @@ pub(crate) struct ChangeJson {
         refuse::Streams,
     ),
 )]
-pub(crate) async fn follow_threads(State(app): State<App>, OwnThreads { threads, owner, .. }: OwnThreads) -> ApiResult {
-    let permit = app.take_stream(owner.as_ref())?;
-    let (mut events, caller) = (threads.follow_changes(owner.as_ref()), owner.clone());
+pub(crate) async fn follow_threads(
+    State(app): State<App>,
+    OwnThreads { threads, caller, .. }: OwnThreads,
+) -> ApiResult {
+    let (caller, owner) = (caller.principal(), caller.owner());
+    let permit = app.take_stream(caller.as_ref())?;
+    let mut events = threads.follow_changes(owner.clone());
     let frames = stream! {
         let _permit = permit;
         while let Some(event) = events.next().await {
-            let frames = frames(&threads, owner.as_ref(), event).await;
+            let frames = frames(&threads, &owner, event).await;
             if !frames.is_empty() {
                 yield frames;
             }
@@ -74,7 +79,7 @@ pub(crate) async fn follow_threads(State(app): State<App>, OwnThreads { threads,
 }
 
 /// Returns the frames of an event, which all readers share. There are none of earlier changes of a deleted thread.
-async fn frames(threads: &Threads, owner: Option<&Principal>, event: ThreadEvent) -> Bytes {
+async fn frames(threads: &Threads, owner: &Arc<str>, event: ThreadEvent) -> Bytes {
     const MISSED: EventJson = EventJson::Missed { kind: MissedChanges::Missed };
     let ThreadEvent::Changes(changes) = event else { return frame(&MISSED).into() };
     let thread = threads.changed(owner, &changes).await;

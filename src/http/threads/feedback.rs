@@ -36,6 +36,6 @@ pub(crate) async fn give_feedback(
 ) -> ApiResult<StatusCode> {
     let body = read_body::read_small(&app, request).await?;
     let FeedbackInput { score, comment } = decode_members(&body)?;
-    own.threads.give_feedback(own.owner(), &thread, &message, score, comment).await?;
+    own.threads.give_feedback(&own.caller.key(thread), &message, score, comment).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -47,8 +47,9 @@ pub(crate) async fn list_messages(
     let before =
         before.map_err(|_| ApiError::InvalidParameter { name: "before", expected: "the `before` of another page" })?;
     let selection = MessageSelection { before, run: query.run.as_ref(), limit };
-    let permit = app.response_permit(own.owner(), &id).await?;
-    let mut list = own.threads.messages(own.owner(), &id, selection).await?;
+    let key = own.caller.key(id);
+    let permit = app.response_permit(&key).await?;
+    let mut list = own.threads.messages(&key, selection).await?;
     own.present(&mut list.messages);
     permit.json(&list)
 }

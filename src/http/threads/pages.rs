@@ -28,7 +28,7 @@ pub(crate) async fn list_page(
     let limit = page.limit;
     // One more, which shows whether there is a next page.
     page.limit = limit + 1;
-    let mut found = own.threads.list(own.owner(), &page).await?;
+    let mut found = own.threads.list(&own.caller.owner(), &page).await?;
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(|last| last.run.to_string());

@@ -29,7 +29,7 @@ const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-
     ),
 )]
 pub(crate) async fn read_recording(Path((thread, run)): Path<(ThreadId, RunId)>, own: OwnThreads) -> ApiResult {
-    let recording = own.threads.recording(own.owner(), &thread, &run, own.urls()).await?;
+    let recording = own.threads.recording(&own.caller.key(thread), &run, own.urls()).await?;
     // The name has letters, digits and `-_.` only.
     let disposition = format!("attachment; filename=\"{}\"", recording.file_name());
     let lines = stream::try_unfold(recording, |mut recording| async move {

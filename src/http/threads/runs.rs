@@ -90,17 +90,18 @@ pub(crate) async fn read_run(
     let wait = query.wait.as_deref().map_or(Ok(0), str::parse);
     let wait = wait.ok().filter(|wait| *wait <= MAX_WAIT_SECS).map(Duration::from_secs);
     let wait = wait.ok_or(ApiError::InvalidParameter { name: "wait", expected: "a number of seconds from 0 to 50" })?;
-    let (key, run) = own.threads.detached_run(own.owner(), &thread, &id).await?;
+    let key = own.caller.key(thread);
+    let run = own.threads.detached_run(&key, &id).await?;
     if run.status == RunStatus::Running {
         let end = wait_for_end(own.threads.follower(&key, &run, run.events)?);
         if !timeout(wait, end).await.unwrap_or(Ok(false))? {
-            return Ok((StatusCode::ACCEPTED, Json(RunDocument::running(thread, id))).into_response());
+            return Ok((StatusCode::ACCEPTED, Json(RunDocument::running(key.id, id))).into_response());
         }
     }
     // Not before: who waits needs no memory.
-    let permit = app.response_permit(own.owner(), &thread).await?;
-    let mut reader = DocumentReader::for_log(thread, id);
+    let permit = app.response_permit(&key).await?;
     let mut follower = own.threads.follower(&key, &run, 0)?;
+    let mut reader = DocumentReader::for_log(key.id, id);
     while let Some(events) = next_events(&mut follower).await.map_err(unreadable)? {
         events.iter().for_each(|event| reader.read(event));
     }
@@ -145,7 +146,7 @@ pub(crate) async fn cancel_run(
     Path((thread, run_id)): Path<(ThreadId, RunId)>,
     own: OwnThreads,
 ) -> ApiResult<(StatusCode, Json<Cancellation>)> {
-    Ok(match own.threads.cancel(own.owner(), &thread, &run_id).await? {
+    Ok(match own.threads.cancel(&own.caller.key(thread), &run_id).await? {
         None => {
             let message = "the run is being cancelled";
             (StatusCode::ACCEPTED, Json(Cancellation { run_id, status: "cancelling", message }))

@@ -10,7 +10,6 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::list::ThreadSummaryJson;
 use crate::{
-    auth::owner_of,
     base::text::shortened,
     files::LoadedFor,
     http::{ApiError, ApiResult, App, OwnThreads, Path, Query, read_body, refuse},
@@ -71,16 +70,17 @@ pub(crate) async fn export_thread(
         Some("inline") => true,
         Some(_) => return Err(ApiError::InvalidParameter { name: "files", expected: "`url` or `inline`" }),
     };
-    let mut permit = app.response_permit(own.owner(), &id).await?;
-    let mut content = own.threads.export(own.owner(), &id).await?;
+    let key = own.caller.key(id);
+    let mut permit = app.response_permit(&key).await?;
+    let mut content = own.threads.export(&key).await?;
     if let Some(files) = own.threads.files().filter(|_| loads_files) {
         let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
-        let loading = files.loading(&owner_of(own.owner()), messages, LoadedFor::Export).await?;
-        permit = permit.and(app.runs().memory.copy(own.owner(), loading.bytes()).await?);
+        let loading = files.loading(&key.owner, messages, LoadedFor::Export).await?;
+        permit = permit.and(app.runs().memory.copy(own.caller.principal().as_ref(), loading.bytes()).await?);
         loading.load().await;
     }
     own.present(content.messages.iter_mut().map(|copied| &mut copied.message));
-    permit.json(&ThreadExport { thread_id: id, content })
+    permit.json(&ThreadExport { thread_id: key.id, content })
 }
 
 /// Creates a thread from an export.
@@ -103,17 +103,19 @@ pub(crate) async fn import_thread(
     request: Request,
 ) -> ApiResult<(StatusCode, Json<ThreadSummaryJson>)> {
     let (head, body) = request.into_parts();
-    app.runs().check_limits(own.owner())?;
+    let caller = own.caller.principal();
+    app.runs().check_limits(caller.as_ref())?;
     let body = read_body::read(&app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
-    let _permit = app.runs().reserve(own.owner())?;
-    let _memory = app.runs().memory.request(own.owner(), size).await?;
+    let _permit = app.runs().reserve(caller.as_ref())?;
+    let _memory = app.runs().memory.request(caller.as_ref(), size).await?;
     let json = decode_value(&body)?;
     drop(body);
     let ThreadExport { thread_id, content } = serde_json::from_value(json).map_err(|error| {
         let problem = shortened(&error.to_string(), 200);
         ApiError::InvalidInput { path: String::new(), message: format!("the body is no export of a thread: {problem}") }
     })?;
-    let thread = own.threads.import(own.owner(), query.thread_id.unwrap_or(thread_id), content).await?;
+    let key = own.caller.key(query.thread_id.unwrap_or(thread_id));
+    let thread = own.threads.import(&key, content).await?;
     Ok((StatusCode::CREATED, Json(thread.into())))
 }

@@ -55,8 +55,9 @@ pub(crate) struct ThreadJson {
     responses((status = 200, description = "The thread.", body = ThreadJson), refuse::ResponseMemory, refuse::Store, refuse::Thread)
 )]
 pub(crate) async fn read_thread(State(app): State<App>, Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
-    let permit = app.response_permit(own.owner(), &id).await?;
-    let mut view = own.threads.overview(own.owner(), &id, RUNS_PER_THREAD, None, PAGE_SIZE).await?;
+    let key = own.caller.key(id);
+    let permit = app.response_permit(&key).await?;
+    let mut view = own.threads.overview(&key, RUNS_PER_THREAD, None, PAGE_SIZE).await?;
     own.present(&mut view.messages.messages);
     let thread = view.thread;
     permit.json(&ThreadJson {

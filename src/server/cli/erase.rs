@@ -32,9 +32,10 @@ pub(super) async fn erase(EraseArguments { owner, thread, options }: EraseArgume
             let thread_options = ThreadOptions { files: loaded.config.files.clone(), ..ThreadOptions::default() };
             let runs = Runs::builder().stored(store.clone(), thread_options);
             let threads = Threads::of(&runs).ok_or("the server stores no threads")?;
-            let erased = threads.delete_all(principal.as_ref()).await?;
+            let key = owner_of(principal.as_ref());
+            let erased = threads.delete_all(key.clone()).await?;
             if let Some(sealed) = store.sealed_values() {
-                sealed.delete_sealed(&owner_of(principal.as_ref()), None, None).await?;
+                sealed.delete_sealed(&key, None, None).await?;
             }
             format!("{erased} threads of {owner}")
         }

@@ -93,7 +93,7 @@ pub(super) async fn read_copilot_state(id: Path<ThreadId>, own: OwnThreads) -> A
     ),
 )]
 pub(super) async fn read_copilot_events(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<InspectorEvents>> {
-    let mut lines = own.threads.newest_events(own.owner(), &id).await?;
+    let mut lines = own.threads.newest_events(&own.caller.key(id.clone())).await?;
     if lines.is_empty() {
         let view = read_thread(Path(id), own).await?;
         let events = snapshots(&view.thread.key.id, &view.thread.run_id, Some(&view));
@@ -107,7 +107,7 @@ pub(super) async fn read_copilot_events(Path(id): Path<ThreadId>, own: OwnThread
 }
 
 async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<ThreadView> {
-    let mut view = own.threads.read(own.owner(), &id, 0).await?;
+    let mut view = own.threads.read(&own.caller.key(id)).await?;
     own.present(view.nodes.iter_mut().map(|node| &mut node.message));
     Ok(view)
 }

@@ -18,7 +18,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{agents::find_agent, join_token::JoinTokens, threads::ThreadRecord};
 use crate::{
-    auth::Principal,
+    auth::{Principal, owner_of},
     http::{
         ApiError, ApiResult, App, Caller, Credential, Query, RouteAccess, RouteSet, at, refuse, sse_response::expiry,
         threads::pages::time,
@@ -116,14 +116,15 @@ async fn open_socket(
     let permit = app.take_stream(principal.as_ref())?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        serve(socket, &app, &threads, principal.as_ref()).await;
+        serve(socket, &app, &threads, principal).await;
         drop(permit);
     }))
 }
 
-async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, owner: Option<&Principal>) {
-    let mut events = threads.follow_changes(owner);
-    let (mut channels, mut expiry) = (Vec::new(), pin!(expiry(owner)));
+async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, caller: Option<Principal>) {
+    let owner = owner_of(caller.as_ref());
+    let mut events = threads.follow_changes(owner.clone());
+    let (mut channels, mut expiry) = (Vec::new(), pin!(expiry(caller.as_ref())));
     // Only what the client sends moves it: a client that is gone would keep its permit while its threads change.
     let mut silent_until = Instant::now() + IDLE_TIMEOUT;
     loop {
@@ -144,7 +145,7 @@ async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, owner: Optio
                 // Without a channel, the thread is not read.
                 Some(ThreadEvent::Changes(_)) if channels.is_empty() => continue,
                 Some(ThreadEvent::Changes(changes)) => {
-                    let thread = threads.changed(owner, &changes).await;
+                    let thread = threads.changed(&owner, &changes).await;
                     let about = |change: &ThreadChange| messages_about(&changes.id, *change, &channels, thread);
                     changes.kinds.iter().flat_map(about).collect()
                 }

@@ -13,9 +13,9 @@ use utoipa::ToSchema;
 
 use super::agents::find_agent;
 use crate::{
-    agent::Principal,
     http::{ApiError, ApiResult, App, Caller, Path, read_body, refuse},
     protocol::{RunId, ThreadId},
+    store::ThreadKey,
     threads::{ThreadError, Threads},
 };
 
@@ -58,22 +58,16 @@ pub(super) async fn stop_copilot_run(
     let threads = app.threads().ok_or(ApiError::NoStoredThreads)?;
     let body = read_body::read_small(&app, request).await?;
     let input: StopInput = read_body::decode_optional(&body)?;
-    let owner = caller.principal();
-    let stopped = stop_run(threads, owner.as_ref(), &thread, input.run_id.as_ref()).await?;
+    let stopped = stop_run(threads, &caller.key(thread), input.run_id.as_ref()).await?;
     let message = if stopped { "the run is being stopped" } else { "the thread has no such running run" };
     Ok(Json(StopResult { stopped, message }))
 }
 
 /// Waits for a run that the page names: its request can arrive after the stop, or wait in the thread's queue.
-async fn stop_run(
-    threads: &Threads,
-    owner: Option<&Principal>,
-    thread: &ThreadId,
-    wanted: Option<&RunId>,
-) -> Result<bool, ThreadError> {
+async fn stop_run(threads: &Threads, key: &ThreadKey, wanted: Option<&RunId>) -> Result<bool, ThreadError> {
     let deadline = Instant::now() + RUN_WAIT_TIMEOUT;
     loop {
-        match stop_active(threads, owner, thread, wanted).await {
+        match stop_active(threads, key, wanted).await {
             Ok(stopped) => return Ok(stopped),
             Err(ThreadError::NoThread | ThreadError::NoRun) if wanted.is_none() || Instant::now() >= deadline => {
                 return Ok(false);
@@ -84,18 +78,13 @@ async fn stop_run(
     }
 }
 
-async fn stop_active(
-    threads: &Threads,
-    owner: Option<&Principal>,
-    thread: &ThreadId,
-    wanted: Option<&RunId>,
-) -> Result<bool, ThreadError> {
+async fn stop_active(threads: &Threads, key: &ThreadKey, wanted: Option<&RunId>) -> Result<bool, ThreadError> {
     let run = match wanted {
         Some(wanted) => wanted.clone(),
         None => {
-            let thread = threads.thread(owner, thread).await?;
+            let thread = threads.thread(key).await?;
             Some(thread.run_id).filter(|_| thread.is_running).ok_or(ThreadError::NoRun)?
         }
     };
-    Ok(threads.cancel(owner, thread, &run).await?.is_none())
+    Ok(threads.cancel(key, &run).await?.is_none())
 }

@@ -127,7 +127,7 @@ pub(super) async fn edit_copilot_thread(
     let body = read_body::read_small(&app, request).await?;
     let UpdateInput { name, archived } = decode_members(&body)?;
     let edit = ThreadEdit { title: name.map(Some), archived, ..ThreadEdit::default() };
-    edit_thread(&own, &id, edit).await
+    edit_thread(&own, id, edit).await
 }
 
 /// Archives a thread.
@@ -141,11 +141,11 @@ pub(super) async fn edit_copilot_thread(
 )]
 pub(super) async fn archive_copilot_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<ThreadRecord>> {
     let edit = ThreadEdit { archived: Some(true), ..ThreadEdit::default() };
-    edit_thread(&own, &id, edit).await
+    edit_thread(&own, id, edit).await
 }
 
-async fn edit_thread(own: &OwnThreads, id: &ThreadId, edit: ThreadEdit) -> ApiResult<Json<ThreadRecord>> {
-    let edited = own.threads.edit(own.owner(), id, edit).await;
+async fn edit_thread(own: &OwnThreads, id: ThreadId, edit: ThreadEdit) -> ApiResult<Json<ThreadRecord>> {
+    let edited = own.threads.edit(&own.caller.key(id), edit).await;
     let thread = edited.map_err(|error| match error {
         ThreadError::TitleTooLong => ApiError::InvalidInput { path: "name".to_owned(), message: error.to_string() },
         error => error.into(),
@@ -163,8 +163,9 @@ async fn edit_thread(own: &OwnThreads, id: &ThreadId, edit: ThreadEdit) -> ApiRe
     ),
 )]
 pub(super) async fn delete_copilot_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<DeleteResult>> {
-    own.threads.delete(own.owner(), &id).await?;
-    Ok(Json(DeleteResult { thread_id: id, deleted: true }))
+    let key = own.caller.key(id);
+    own.threads.delete(&key).await?;
+    Ok(Json(DeleteResult { thread_id: key.id, deleted: true }))
 }
 
 impl ThreadRecord {

@@ -21,7 +21,7 @@ use super::{
     schema::NamedEvent,
 };
 use crate::{
-    auth::Principal,
+    auth::owner_of,
     http::{
         ApiError, ApiResult, App, RouteAccess, RouteSet,
         read_run::{find_agent, read_run},
@@ -35,6 +35,7 @@ use crate::{
         encode::{Encoder, SSE_MEDIA_TYPE},
     },
     run::{AgentEntry, RunRequest, has_expired},
+    store::ThreadKey,
     threads::{ThreadError, Threads},
 };
 
@@ -90,29 +91,29 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
     // The values of such a request are not told apart: all count as open.
     let (read, request) =
         read_run(app, request, |body| Ok((ChatRequest::read(&decode_value(body)?)?, usize::MAX))).await?;
-    let owner = read.principal.as_ref();
-    let (thread_id, open, agent) = match &request.thread_id {
+    let key = |id: ThreadId| ThreadKey { owner: owner_of(read.principal.as_ref()), id };
+    let (key, (open, agent)) = match &request.thread_id {
         Some(id) => {
-            let id = ThreadId::from(id.as_str());
-            let (open, agent) = open_interrupts(app, threads, owner, &id, agent).await?;
-            (id, open, agent)
+            let key = key(id.as_str().into());
+            let open = open_interrupts(app, threads, &key, agent).await?;
+            (key, open)
         }
-        None => (ThreadId::from(format!("thread-{}", uuid::Uuid::new_v4().simple())), Vec::new(), agent),
+        None => (key(format!("thread-{}", uuid::Uuid::new_v4().simple()).into()), (Vec::new(), agent)),
     };
     let newest = request.newest_user_message().map(|newest| &newest.content);
     if let (Some(MessageBody::Decisions(_)), true) = (newest, open.is_empty()) {
-        return Ok(nothing_open(&thread_id));
+        return Ok(nothing_open(&key.id));
     }
     let reply = match newest.filter(|_| !open.is_empty()) {
         Some(reply) => {
-            let calls = edited_calls(threads, owner, &thread_id, reply, &open).await?;
+            let calls = edited_calls(threads, &key, reply, &open).await?;
             let path = format!("messages[{}].content", request.messages.len() - 1);
             Some(read_reply(&open, reply, &calls, &path)?)
         }
         None => None,
     };
     let is_reply = reply.is_some();
-    let mut input = request.to_input(thread_id.clone(), is_reply)?;
+    let mut input = request.to_input(key.id.clone(), is_reply)?;
     let ReadReply { entries, problem } = reply.unwrap_or(ReadReply { entries: Vec::new(), problem: None });
     input.resume = entries;
     // The format cannot express that a person cancels an interrupt. Without this rule, an expired interrupt, which can
@@ -122,7 +123,7 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
             (entry.status, entry.payload) = (ResumeStatus::Cancelled, None);
         }
     }
-    let encoder = NamedEventEncoder::new(thread_id, agent.name()).with_problem(problem);
+    let encoder = NamedEventEncoder::new(key.id, agent.name()).with_problem(problem);
     let encoder = read.client_encoder(app, Encoder::Dialect(Box::new(encoder))).await?;
     let request = RunRequest { is_reply, ..read.into_request(app, agent, input)? };
     Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
@@ -132,11 +133,10 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
 async fn open_interrupts(
     app: &App,
     threads: &Threads,
-    owner: Option<&Principal>,
-    id: &ThreadId,
+    key: &ThreadKey,
     agent: AgentEntry,
 ) -> ApiResult<(Vec<Interrupt>, AgentEntry)> {
-    let thread = match threads.thread(owner, id).await {
+    let thread = match threads.thread(key).await {
         Ok(thread) => thread,
         // The request begins the thread.
         Err(ThreadError::NoThread) => return Ok((Vec::new(), agent)),
@@ -151,8 +151,7 @@ async fn open_interrupts(
 /// messages are read.
 async fn edited_calls(
     threads: &Threads,
-    owner: Option<&Principal>,
-    id: &ThreadId,
+    key: &ThreadKey,
     reply: &MessageBody,
     open: &[Interrupt],
 ) -> ApiResult<HashMap<ToolCallId, JsonObject>> {
@@ -160,7 +159,7 @@ async fn edited_calls(
     if decisions.iter().all(|decision| decision.kind != HitlDecisionType::Edit) {
         return Ok(HashMap::new());
     }
-    let thread = threads.read(owner, id, 0).await?;
+    let thread = threads.read(key).await?;
     let asked: HashSet<_> = open.iter().filter_map(|interrupt| interrupt.tool_call_id.as_ref()).collect();
     let branch = thread.current_branch();
     let calls = branch.iter().flat_map(|message| message.tool_calls()).filter(|call| asked.contains(&call.id));

@@ -10,7 +10,6 @@ use super::{
     ui_message::{UiMessage, ui_messages},
 };
 use crate::{
-    agent::Principal,
     http::{
         ApiError, ApiResult, App, Caller, ClientEncoder, ClientFiles, Path, Query,
         follow::{LastEventId, event_number, follow_after, last_event_id},
@@ -19,6 +18,7 @@ use crate::{
         threads::pages::page_size,
     },
     protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder},
+    store::ThreadKey,
     threads::{MessageList, MessageSelection, ThreadError, ThreadOverview, Threads},
 };
 
@@ -147,7 +147,6 @@ pub(crate) async fn join_agent(
 
 async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap) -> ApiResult {
     let threads = app.threads().ok_or(ApiError::NoStoredThreads)?;
-    let principal = caller.principal();
     let Some(run) = &query.run_id else { return hydrate(app, threads, caller, query).await };
     // The header wins: a reconnecting client adds it to the offset that it began with.
     let after = match (last_event_id(headers)?, query.offset.as_deref()) {
@@ -157,17 +156,16 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
     };
     let thread = match query.thread_id {
         Some(thread) => thread,
-        None => threads.thread_of_run(principal.as_ref(), run).await?,
+        None => threads.thread_of_run(&caller.owner(), run).await?,
     };
     let encoder = Encoder::Dialect(Box::<TanStackEncoder>::default());
-    follow_after(app, caller, &thread, run, after, ClientEncoder::new(app, caller, encoder).await).await
+    let encoder = ClientEncoder::new(app, caller, encoder).await;
+    follow_after(app, caller.principal(), &caller.key(thread), run, after, encoder).await
 }
 
 async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery) -> ApiResult {
-    let principal = caller.principal();
-    let owner = principal.as_ref();
     let expected = "the id of a thread, or `runId` of a run; POST starts a run";
-    let id = query.thread_id.ok_or(ApiError::InvalidParameter { name: "threadId", expected })?;
+    let key = caller.key(query.thread_id.ok_or(ApiError::InvalidParameter { name: "threadId", expected })?);
     let before = query.before.map(|before| before.parse()).transpose();
     let before =
         before.map_err(|_| ApiError::InvalidParameter { name: "before", expected: "the `cursor` of another page" })?;
@@ -175,15 +173,15 @@ async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery
         None if before.is_none() => ALL_MESSAGES,
         limit => page_size(limit)?,
     };
-    threads.wait_for_leaving(owner, &id).await;
-    let permit = app.response_permit(owner, &id).await?;
-    let ThreadOverview { thread, runs, messages } = match threads.overview(owner, &id, 1, before, limit).await {
+    threads.wait_for_leaving(&key).await;
+    let permit = app.response_permit(&key).await?;
+    let ThreadOverview { thread, runs, messages } = match threads.overview(&key, 1, before, limit).await {
         Ok(overview) => overview,
         // A page asks for the thread that it is about to begin.
         Err(ThreadError::NoThread) => return Ok(Json(Hydration::default()).into_response()),
         Err(error) => return Err(error.into()),
     };
-    let mut pages = whole_turns(threads, owner, &id, messages).await?;
+    let mut pages = whole_turns(threads, &key, messages).await?;
     if let Some(files) = ClientFiles::of(app, caller).await {
         files.urls().present(pages.iter_mut().flat_map(|page| &mut page.messages));
     }
@@ -206,19 +204,14 @@ async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery
 
 /// Adds earlier pages until the first message is the user's, or an instruction: the parts of an answer are not separated.
 /// Returns the pages, the latest first.
-async fn whole_turns(
-    threads: &Threads,
-    owner: Option<&Principal>,
-    id: &ThreadId,
-    last: MessageList,
-) -> ApiResult<Vec<MessageList>> {
+async fn whole_turns(threads: &Threads, key: &ThreadKey, last: MessageList) -> ApiResult<Vec<MessageList>> {
     let begins_turn = |message: &Message| matches!(message.role(), Role::User | Role::System | Role::Developer);
     let (mut pages, mut limit) = (vec![last], 1);
     while let Some(earliest) = pages.last().filter(|page| !page.messages.first().is_some_and(begins_turn))
         && let Some(before) = earliest.before
     {
         let selection = MessageSelection { before: Some(before), run: None, limit };
-        pages.push(threads.messages(owner, id, selection).await?);
+        pages.push(threads.messages(key, selection).await?);
         // Few reads for a long turn, and few messages beyond a short one.
         limit = MAX_MESSAGES_PER_READ.min(2 * limit);
     }
