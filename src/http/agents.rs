@@ -35,13 +35,13 @@ pub(crate) struct AgentSummary {
     responses((status = 200, description = "The agents.", body = AgentList))
 )]
 pub(crate) async fn list_agents(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<AgentList> {
-    let transcribe = app.options().transcribe_path.clone();
+    let transcribe = app.options.transcribe_path.clone();
     Json(AgentList { agents: summaries(&app, caller.principal().as_ref()), transcribe })
 }
 
 /// The agents that the caller may use, in the order in which they were added.
 pub(crate) fn summaries(app: &App, caller: Option<&Principal>) -> Vec<AgentSummary> {
-    let default = app.runs().default_agent();
+    let default = app.runs.default_agent();
     let agents = app.agents(caller).map(|agent| AgentSummary {
         name: agent.name().to_owned(),
         default: Some(agent.name()) == default,
@@ -80,7 +80,7 @@ pub(crate) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
         http_binary: Some(true),
         websocket: Some(false),
         push_notifications: Some(false),
-        resumable: Some(app.threads().is_some_and(|threads| threads.accepts_detached_runs())),
+        resumable: Some(app.threads.as_ref().is_some_and(|threads| threads.accepts_detached_runs())),
     });
     capabilities
 }

@@ -57,7 +57,7 @@ pub(crate) async fn connect_thread(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> ApiResult {
-    let threads = app.threads().ok_or(ApiError::Internal)?;
+    let threads = app.threads.as_ref().ok_or(ApiError::Internal)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
     let input: ConnectInput = read_body::decode_optional(&body)?;
@@ -104,7 +104,7 @@ impl RestatedThread {
         let Self { thread_id, run_id, mut events } = self;
         let ThreadConnection { view, running } = connection;
         if let Some(follower) = running {
-            let (threads, after_first) = (app.threads().cloned(), Vec::new());
+            let (threads, after_first) = (app.threads.clone(), Vec::new());
             return FollowedRun {
                 threads,
                 before: events,
@@ -114,7 +114,7 @@ impl RestatedThread {
                 follower,
                 caller,
             }
-            .respond(encoder, app.options().keep_alive);
+            .respond(encoder, app.options.keep_alive);
         }
         let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
         let outcome = if interrupts.is_empty() { RunOutcome::success() } else { RunOutcome::Interrupt { interrupts } };

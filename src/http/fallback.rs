@@ -12,7 +12,7 @@ pub(crate) async fn no_such_route(State(app): State<App>, OriginalUri(original):
     if uri.path() == "/playground" {
         return ApiError::playground_is_off();
     }
-    ApiError::no_such_route(original.path(), app.routes().nearest(uri.path()), mount_prefix(&original, &uri))
+    ApiError::no_such_route(original.path(), app.routes.nearest(uri.path()), mount_prefix(&original, &uri))
 }
 
 /// axum adds the `Allow` header.
@@ -25,6 +25,6 @@ pub(crate) async fn method_not_allowed(
     ApiError::method_not_allowed(
         &method,
         original.path(),
-        app.routes().find(uri.path()).map(|route| route.methods.as_str()),
+        app.routes.find(uri.path()).map(|route| route.methods.as_str()),
     )
 }

@@ -99,7 +99,7 @@ pub(crate) async fn follow_after(
     after: u64,
     encoder: ClientEncoder,
 ) -> ApiResult {
-    let threads = app.threads().ok_or(ApiError::NoStoredThreads)?;
+    let threads = app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?;
     let follower = threads.follow(key, run, after).await?;
     let Some(mut follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     if let Encoder::Dialect(_) = encoder.encoder {
@@ -108,7 +108,7 @@ pub(crate) async fn follow_after(
     let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
     let permit = ResponsePermit::NONE;
     let followed = FollowedRun { threads, before, permit, skip: after, after_first, follower, caller };
-    Ok(followed.respond(encoder, app.options().keep_alive))
+    Ok(followed.respond(encoder, app.options.keep_alive))
 }
 
 /// The events of a detached run as a response, each with its number.

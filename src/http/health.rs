@@ -56,17 +56,17 @@ pub(crate) async fn check_health() -> Json<Health> {
 )]
 pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json<Readiness>) {
     let refused = |status| (StatusCode::SERVICE_UNAVAILABLE, Json(Readiness { status, unavailable: Vec::new() }));
-    if !app.runs().is_ready() {
+    if !app.runs.is_ready() {
         return refused(ReadinessStatus::ShuttingDown);
     }
-    if let Some(threads) = app.threads().cloned() {
-        match app.store_probe().state(|| async move { threads.check().await }).await {
+    if let Some(threads) = app.threads.clone() {
+        match app.store_probe.state(|| async move { threads.check().await }).await {
             StoreState::Available => {}
             StoreState::Unavailable => return refused(ReadinessStatus::StoreUnavailable),
             StoreState::DiskFull => return refused(ReadinessStatus::DiskFull),
         }
     }
-    unavailable(app.dependencies()())
+    unavailable((app.dependencies)())
 }
 
 fn unavailable(dependencies: Vec<Dependency>) -> (StatusCode, Json<Readiness>) {

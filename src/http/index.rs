@@ -80,7 +80,7 @@ pub(crate) async fn describe_server(
 ) -> Response {
     let (head, _) = request.into_parts();
     let format = Format::negotiate(&head.headers);
-    let caller = match app.auth().authenticate(&head).await {
+    let caller = match app.auth.authenticate(&head).await {
         Ok(caller) => caller,
         Err(error) => return format.refuse(error.into()),
     };
@@ -90,7 +90,7 @@ pub(crate) async fn describe_server(
     };
     let prefix = format!("{}{}", forwarded_prefix(&head.headers), mount_prefix(&original, &head.uri));
     let url = format!("{scheme}://{}{prefix}", host(&head.headers));
-    let playground = app.routes().find("/playground").map(|_| format!("{prefix}/playground"));
+    let playground = app.routes.find("/playground").map(|_| format!("{prefix}/playground"));
     format.respond(&Description {
         playground,
         openapi: format!("{prefix}/openapi.json"),
@@ -100,7 +100,7 @@ pub(crate) async fn describe_server(
         documentation: DOCUMENTATION,
         authentication: app.credential(),
         agents: summaries(&app, caller.as_ref()),
-        routes: app.routes().listed().collect(),
+        routes: app.routes.listed().collect(),
         example: example(&url, app.credential()),
     })
 }

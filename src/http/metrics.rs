@@ -29,7 +29,7 @@ use crate::observe::metrics::TextFormat;
     ),
 )]
 pub(crate) async fn read_metrics(State(app): State<App>, request: Request) -> ApiResult {
-    if app.auth().is_disabled() && !is_from_this_machine(&request) {
+    if app.auth.is_disabled() && !is_from_this_machine(&request) {
         return Err(ApiError::LoopbackOnly("the metrics"));
     }
     Ok(respond(&app, &request))
@@ -43,7 +43,7 @@ pub(crate) async fn for_principals(State(app): State<App>, request: Request) -> 
 /// The route on a listener of its own on loopback, without authentication. A page that rebinds its DNS name to loopback gets
 /// nothing, also if the other routes have authentication.
 pub(crate) async fn on_loopback(State(app): State<App>, request: Request) -> ApiResult {
-    if !has_own_host(&request, &app.options().allowed_hosts) {
+    if !has_own_host(&request, &app.options.allowed_hosts) {
         return Err(ApiError::foreign_host(request.headers().get(header::HOST)));
     }
     Ok(respond(&app, &request))
@@ -56,9 +56,9 @@ fn respond(app: &App, request: &Request) -> Response {
 
 /// Returns all metrics, with the numbers of what is under way now.
 pub(crate) fn to_text(app: &App, format: TextFormat) -> String {
-    let metrics = app.runs().current_metrics();
+    let metrics = app.runs.current_metrics();
     let as_gauge = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
-    metrics.http.body_bytes_in_flight.set(as_gauge(app.body_budget().used_bytes()));
-    metrics.http.run_memory_bytes.set(as_gauge(app.runs().memory.used_bytes()));
+    metrics.http.body_bytes_in_flight.set(as_gauge(app.body_budget.used_bytes()));
+    metrics.http.run_memory_bytes.set(as_gauge(app.runs.memory.used_bytes()));
     metrics.to_text(format)
 }

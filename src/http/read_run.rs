@@ -25,7 +25,7 @@ pub(crate) struct ReadRun {
 
 /// `None` is the default agent.
 pub(crate) fn find_agent(app: &App, name: Option<&str>) -> Result<AgentEntry, ApiError> {
-    app.runs().agent(name).ok_or_else(|| match name {
+    app.runs.agent(name).ok_or_else(|| match name {
         Some(name) => ApiError::unknown_agent(name, app.agents(None)),
         None => ApiError::NoDefaultAgent,
     })
@@ -41,12 +41,12 @@ pub(crate) async fn read_run<T>(
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
-    app.runs().check_limits(principal.as_ref())?;
+    app.runs.check_limits(principal.as_ref())?;
     let body = read_body::read(app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
     // A client that never sends its body holds no permit.
-    let mut permit = app.runs().reserve(principal.as_ref())?;
-    let memory = app.runs().memory.request(principal.as_ref(), size).await?;
+    let mut permit = app.runs.reserve(principal.as_ref())?;
+    let memory = app.runs.memory.request(principal.as_ref(), size).await?;
     let (decoded, open_values) = decode(&body)?;
     memory.decoded(open_values);
     permit.memory = Some(memory);
@@ -70,7 +70,7 @@ impl ReadRun {
         agent: AgentEntry,
         input: RunAgentInput,
     ) -> Result<RunRequest, ApiError> {
-        let forwarded = forwarded(app.options(), &self.head);
+        let forwarded = forwarded(&app.options, &self.head);
         let Self { principal, permit, .. } = self;
         if app.allows(&agent, principal.as_ref()) {
             Ok(RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false })

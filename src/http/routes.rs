@@ -22,7 +22,7 @@ use super::{
     options::{AgentPath, HttpOptions},
     route_list::{Route, RouteAccess, RouteList},
     send_message,
-    state::{App, Credential, Dependencies},
+    state::{App, AppState, Credential, Dependencies},
     threads,
 };
 use crate::{auth::Authenticator, run::Runs};
@@ -157,7 +157,7 @@ pub(crate) fn router(
     }
     let credential = Credential::of(&auth);
     let document = LazyDocument::new(Box::new(move || ServedDocument::new(document(declared, credential))));
-    let app = App::new(runs, auth, options, list, document, dependencies);
+    let app = Arc::new(AppState::new(runs, auth, options, list, document, dependencies));
     let routes = public
         .merge(middleware::authenticated(private, &app))
         .fallback(fallback::no_such_route)

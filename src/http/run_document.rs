@@ -103,8 +103,8 @@ pub(super) fn respond_later(thread_id: ThreadId, run_id: RunId) -> Response {
 /// Responds with the document. Until the run ends, there are line ends now and then, so that nothing between takes the connection
 /// for dead.
 pub(super) fn respond(app: &App, started: StartedRun, mut reader: DocumentReader, client: ClientEncoder) -> Response {
-    let keep_alive = app.options().keep_alive;
-    let threads = app.threads().cloned();
+    let keep_alive = app.options.keep_alive;
+    let threads = app.threads.clone();
     let body = stream! {
         let mut events = pin!(events(started, threads));
         let mut read = 0;

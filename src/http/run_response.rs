@@ -49,7 +49,7 @@ pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: ClientE
         StartedRun::Unstored(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),
         StartedRun::Stored(run) => respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await)),
         StartedRun::Detached { follower, snapshots } => {
-            let threads = app.threads().cloned();
+            let threads = app.threads.clone();
             FollowedRun {
                 threads,
                 before: Vec::new(),
@@ -59,7 +59,7 @@ pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: ClientE
                 follower,
                 caller: None,
             }
-            .respond(encoder, app.options().keep_alive)
+            .respond(encoder, app.options.keep_alive)
         }
     }
 }

@@ -93,7 +93,7 @@ pub(crate) async fn run_or_reconnect(
     let (is_document, is_async) = (wants_document(request.headers()), prefers_async(request.headers()));
     let (mut run, encoder) = read_input(app, agent, on_disconnect, request).await?;
     if is_async {
-        app.threads().ok_or(ApiError::NoStoredThreads)?;
+        app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?;
         run_document::detach(&mut run.input);
     }
     if !is_document
@@ -107,7 +107,7 @@ pub(crate) async fn run_or_reconnect(
     let reader = is_document.then(|| DocumentReader::for_input(&run.input));
     let later = is_async.then(|| (run.input.thread_id.clone(), run.input.run_id.clone()));
     let started =
-        if asks_for_suggestions(&run.input) { app.runs().start_unstored(run)? } else { app.runs().start(run).await? };
+        if asks_for_suggestions(&run.input) { app.runs.start_unstored(run)? } else { app.runs.start(run).await? };
     Ok(match (started, later, reader) {
         (StartedRun::Detached { .. }, Some((thread, id)), _) => run_document::respond_later(thread, id),
         (started, _, Some(reader)) => run_document::respond(app, started, reader, encoder),
@@ -123,7 +123,7 @@ fn asks_nothing(input: &RunAgentInput) -> bool {
 
 /// Returns `None` if the thread has no messages.
 async fn stored_thread(app: &App, run: &RunRequest) -> Result<Option<(ThreadConnection, ResponsePermit)>, ApiError> {
-    let Some(threads) = app.threads() else { return Ok(None) };
+    let Some(threads) = &app.threads else { return Ok(None) };
     let key = ThreadKey { owner: owner_of(run.principal.as_ref()), id: run.input.thread_id.clone() };
     let permit = app.response_permit(&key).await?;
     let connection = threads.connect(&key, NonZeroUsize::MIN).await?;
@@ -201,7 +201,7 @@ fn without_subagents(app: &App, agent: &AgentEntry, input: &RunAgentInput) -> Re
     match input.forwarded_prop("subagentEvents") {
         Some(Value::Bool(has_events)) => Ok(!has_events),
         None | Some(Value::Null) => {
-            Ok(input.protocol_version.is_none() && app.options().without_subagents.contains(agent.name()))
+            Ok(input.protocol_version.is_none() && app.options.without_subagents.contains(agent.name()))
         }
         Some(_) => Err(ApiError::InvalidParameter { name: "forwardedProps.subagentEvents", expected: "true or false" }),
     }

@@ -6,13 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    ApiError, ApiResult,
-    allow::is_allowed,
-    openapi::served::{LazyDocument, ServedDocument},
-    options::HttpOptions,
-    response_budget::ResponsePermit,
-    route_list::RouteList,
-    store_probe::StoreProbe,
+    ApiError, ApiResult, allow::is_allowed, openapi::served::LazyDocument, options::HttpOptions,
+    response_budget::ResponsePermit, route_list::RouteList, store_probe::StoreProbe,
 };
 use crate::{
     auth::{Authenticator, Principal, owner_of},
@@ -46,24 +41,25 @@ impl Credential {
     }
 }
 
-#[derive(Clone)]
-pub(crate) struct App(Arc<AppInner>);
+/// The state, which all requests share.
+pub(crate) type App = Arc<AppState>;
 
-struct AppInner {
-    runs: Arc<Runs>,
-    threads: Option<Threads>,
-    auth: Authenticator,
-    options: HttpOptions,
-    routes: RouteList,
-    dependencies: Dependencies,
-    body_budget: MemoryBudget,
+pub(crate) struct AppState {
+    pub(crate) runs: Arc<Runs>,
+    /// `None` on a server that stores nothing.
+    pub(crate) threads: Option<Threads>,
+    pub(crate) auth: Authenticator,
+    pub(crate) options: HttpOptions,
+    pub(crate) routes: RouteList,
+    pub(crate) dependencies: Dependencies,
+    pub(crate) body_budget: MemoryBudget,
     response_budget: MemoryBudget,
     streams: Arc<Permits>,
-    store_probe: StoreProbe,
-    document: LazyDocument,
+    pub(crate) store_probe: StoreProbe,
+    pub(crate) document: LazyDocument,
 }
 
-impl App {
+impl AppState {
     pub(crate) fn new(
         runs: Arc<Runs>,
         auth: Authenticator,
@@ -77,7 +73,7 @@ impl App {
         let max_thread_bytes = usize::try_from(max_thread_bytes).unwrap_or(usize::MAX);
         let max_file_bytes = runs.threads.as_ref().map_or(0, |threads| threads.options.files.max_file_bytes);
         let max_body_bytes = options.max_body_bytes.max(usize::try_from(max_file_bytes).unwrap_or(usize::MAX));
-        Self(Arc::new(AppInner {
+        Self {
             threads: Threads::of(&runs),
             body_budget: MemoryBudget::new(options.max_body_bytes_in_flight, max_body_bytes, has_shares),
             // A thread can have a little more than its largest size.
@@ -90,75 +86,38 @@ impl App {
             routes,
             dependencies,
             document,
-        }))
-    }
-
-    pub(crate) fn runs(&self) -> &Arc<Runs> {
-        &self.0.runs
+        }
     }
 
     /// Returns the agents that a caller may use.
     pub(crate) fn agents(&self, caller: Option<&Principal>) -> impl Iterator<Item = AgentEntry> {
-        self.runs().agents().filter(move |agent| self.allows(agent, caller))
+        self.runs.agents().filter(move |agent| self.allows(agent, caller))
     }
 
     pub(crate) fn allows(&self, agent: &AgentEntry, caller: Option<&Principal>) -> bool {
-        is_allowed(&self.0.options.allow, agent.name(), caller)
-    }
-
-    /// `None` on a server that stores nothing.
-    pub(crate) fn threads(&self) -> Option<&Threads> {
-        self.0.threads.as_ref()
-    }
-
-    pub(crate) fn options(&self) -> &HttpOptions {
-        &self.0.options
-    }
-
-    pub(crate) fn auth(&self) -> &Authenticator {
-        &self.0.auth
+        is_allowed(&self.options.allow, agent.name(), caller)
     }
 
     pub(crate) fn credential(&self) -> Credential {
-        Credential::of(&self.0.auth)
-    }
-
-    pub(crate) fn dependencies(&self) -> &Dependencies {
-        &self.0.dependencies
-    }
-
-    pub(crate) fn body_budget(&self) -> &MemoryBudget {
-        &self.0.body_budget
+        Credential::of(&self.auth)
     }
 
     /// Waits for the permit of a response with messages of a thread. An unknown thread needs none.
     pub(crate) async fn response_permit(&self, key: &ThreadKey) -> ApiResult<ResponsePermit> {
-        let Some(threads) = self.threads() else { return Ok(ResponsePermit::NONE) };
+        let Some(threads) = &self.threads else { return Ok(ResponsePermit::NONE) };
         let thread = match threads.thread(key).await {
             Ok(thread) => thread,
             Err(ThreadError::NoThread) => return Ok(ResponsePermit::NONE),
             Err(error) => return Err(error.into()),
         };
-        let permit = self.0.response_budget.whole(&key.owner, thread.bytes).await;
+        let permit = self.response_budget.whole(&key.owner, thread.bytes).await;
         Ok(ResponsePermit(vec![permit.map_err(|_| ApiError::TooManyResponseBytes)?]))
     }
 
     /// Takes a permit for a stream of what happens from now on: an event stream without an end, or a WebSocket. A new one is
     /// refused rather than an idle one closed: the server cannot know which of them a page still shows.
     pub(crate) fn take_stream(&self, caller: Option<&Principal>) -> ApiResult<Permit> {
-        self.0.streams.try_take(&owner_of(caller), 1).map_err(|_| ApiError::TooManyStreams)
-    }
-
-    pub(crate) fn store_probe(&self) -> &StoreProbe {
-        &self.0.store_probe
-    }
-
-    pub(crate) fn document(&self) -> &ServedDocument {
-        &self.0.document
-    }
-
-    pub(crate) fn routes(&self) -> &RouteList {
-        &self.0.routes
+        self.streams.try_take(&owner_of(caller), 1).map_err(|_| ApiError::TooManyStreams)
     }
 }
 

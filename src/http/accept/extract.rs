@@ -49,7 +49,7 @@ impl FromRequestParts<App> for OwnThreads {
     type Rejection = ApiError;
 
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let threads = app.threads().cloned().ok_or(ApiError::NoStoredThreads)?;
+        let threads = app.threads.clone().ok_or(ApiError::NoStoredThreads)?;
         let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?.clone();
         let files = ClientFiles::of(app, &caller).await;
         Ok(Self { threads, caller, files })

@@ -28,13 +28,13 @@ use crate::{
 
 /// The first layer is the outermost.
 pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
-    let (metrics, accept_traceparent) = (app.runs().metrics.clone(), app.options().accept_traceparent);
+    let (metrics, accept_traceparent) = (app.runs.metrics.clone(), app.options.accept_traceparent);
     let identification = Identification { metrics, accept_traceparent };
     let layers = tower::ServiceBuilder::new()
         // First, so that every log line and every response has the request's id.
         .layer(from_fn_with_state(identification, identify_request))
         // Before everything that refuses: a page must be able to read the refusal, and a preflight has no credentials.
-        .layer(cors::layer(&app.options().cors, !app.auth().is_disabled()))
+        .layer(cors::layer(&app.options.cors, !app.auth.is_disabled()))
         .layer(from_fn_with_state(app.clone(), protect));
     routes.layer(layers)
 }
@@ -85,9 +85,9 @@ async fn authenticate(State(app): State<App>, request: Request, next: Next) -> R
 }
 
 pub(crate) async fn authenticate_caller(app: &App, head: &Parts) -> Result<Caller, ApiError> {
-    let keeps_files = app.threads().is_some_and(|threads| threads.files().is_some());
+    let keeps_files = app.threads.as_ref().is_some_and(|threads| threads.files().is_some());
     let reached_at = keeps_files.then(|| OwnAddress::of(head));
-    Ok(Caller { principal: app.auth().authenticate(head).await?, reached_at })
+    Ok(Caller { principal: app.auth.authenticate(head).await?, reached_at })
 }
 
 /// Returns the refusal of a `HEAD`, for which axum calls the handler of `GET`: it would read a whole thread, and send nothing
@@ -97,7 +97,7 @@ fn refusal_of_head(app: &App, head: &Parts) -> Option<Response> {
         return None;
     }
     let original = head.extensions.get().map_or(&head.uri, |OriginalUri(original)| original);
-    let methods = app.routes().find(head.uri.path()).map_or("GET", |route| route.methods.as_str());
+    let methods = app.routes.find(head.uri.path()).map_or("GET", |route| route.methods.as_str());
     let refusal = ApiError::method_not_allowed(&Method::HEAD, original.path(), Some(methods));
     Some(([(header::ALLOW, methods.to_owned())], refusal).into_response())
 }
@@ -127,8 +127,8 @@ fn is_by_signature(request: &Request) -> bool {
 ///
 /// The host is checked without authentication only: a page that rebinds its DNS name has no credential.
 pub(crate) fn refuse_foreign(app: &App, request: &Request) -> Result<(), ApiError> {
-    let options = app.options();
-    if app.auth().is_disabled() && !has_own_host(request, &options.allowed_hosts) {
+    let options = &app.options;
+    if app.auth.is_disabled() && !has_own_host(request, &options.allowed_hosts) {
         return Err(ApiError::foreign_host(request.headers().get(header::HOST)));
     }
     if is_foreign(request, &options.cors) {

@@ -36,8 +36,8 @@ const MIN_PIECE_BYTES: usize = 64;
 /// Reads a body of at most `max_body_bytes`. Its memory counts towards the budget until the last clone is dropped.
 pub(crate) async fn read(app: &App, head: &Parts, body: Body) -> Result<Bytes, ApiError> {
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
-    let time = app.options().body_timeout;
-    read_at_most(app, head, &owner_of(principal.as_ref()), body, app.options().max_body_bytes, time).await
+    let time = app.options.body_timeout;
+    read_at_most(app, head, &owner_of(principal.as_ref()), body, app.options.max_body_bytes, time).await
 }
 
 /// Reads a file of at most `max_bytes`. A larger one than other bodies has more time in proportion.
@@ -49,8 +49,8 @@ pub(crate) async fn read_file(
     max_bytes: u64,
 ) -> Result<Bytes, ApiError> {
     let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-    let times = max_bytes.div_ceil(app.options().max_body_bytes.max(1)).max(1);
-    let time = app.options().body_timeout.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
+    let times = max_bytes.div_ceil(app.options.max_body_bytes.max(1)).max(1);
+    let time = app.options.body_timeout.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
     read_at_most(app, head, owner, body, max_bytes, time).await
 }
 
@@ -58,8 +58,8 @@ pub(crate) async fn read_file(
 pub(crate) async fn read_small(app: &App, request: Request) -> Result<Bytes, ApiError> {
     let (head, body) = request.into_parts();
     let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
-    let (owner, time) = (owner_of(principal.as_ref()), app.options().body_timeout);
-    read_at_most(app, &head, &owner, body, app.options().max_body_bytes.min(SMALL_BYTES), time).await
+    let (owner, time) = (owner_of(principal.as_ref()), app.options.body_timeout);
+    read_at_most(app, &head, &owner, body, app.options.max_body_bytes.min(SMALL_BYTES), time).await
 }
 
 /// Decodes a body that a request may leave out.
@@ -76,7 +76,7 @@ async fn read_at_most(
     time: Duration,
 ) -> Result<Bytes, ApiError> {
     let mut reader = Reader { body, pieces: 0, bytes: 0, max_bytes };
-    let read = collect(&mut reader, app.body_budget(), owner);
+    let read = collect(&mut reader, &app.body_budget, owner);
     let error = match timeout(time, read).await {
         Ok(Ok(body)) => return Ok(body),
         Ok(Err(error)) => error,

@@ -75,7 +75,7 @@ pub(crate) async fn follow_threads(
             }
         }
     };
-    Ok(respond_live(app.options().keep_alive, caller.as_ref(), frames))
+    Ok(respond_live(app.options.keep_alive, caller.as_ref(), frames))
 }
 
 /// Returns the frames of an event, which all readers share. There are none of earlier changes of a deleted thread.

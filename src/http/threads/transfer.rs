@@ -76,7 +76,7 @@ pub(crate) async fn export_thread(
     if let Some(files) = own.threads.files().filter(|_| loads_files) {
         let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
         let loading = files.loading(&key.owner, messages, LoadedFor::Export).await?;
-        permit = permit.and(app.runs().memory.copy(own.caller.principal().as_ref(), loading.bytes()).await?);
+        permit = permit.and(app.runs.memory.copy(own.caller.principal().as_ref(), loading.bytes()).await?);
         loading.load().await;
     }
     own.present(content.messages.iter_mut().map(|copied| &mut copied.message));
@@ -104,11 +104,11 @@ pub(crate) async fn import_thread(
 ) -> ApiResult<(StatusCode, Json<ThreadSummaryJson>)> {
     let (head, body) = request.into_parts();
     let caller = own.caller.principal();
-    app.runs().check_limits(caller.as_ref())?;
+    app.runs.check_limits(caller.as_ref())?;
     let body = read_body::read(&app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
-    let _permit = app.runs().reserve(caller.as_ref())?;
-    let _memory = app.runs().memory.request(caller.as_ref(), size).await?;
+    let _permit = app.runs.reserve(caller.as_ref())?;
+    let _memory = app.runs.memory.request(caller.as_ref(), size).await?;
     let json = decode_value(&body)?;
     drop(body);
     let ThreadExport { thread_id, content } = serde_json::from_value(json).map_err(|error| {

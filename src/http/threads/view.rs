@@ -73,6 +73,6 @@ pub(crate) async fn read_thread(State(app): State<App>, Path(id): Path<ThreadId>
         version: thread.version,
         created_at: time(thread.created_at),
         updated_at: time(thread.updated_at),
-        runs: view.runs.into_iter().map(|run| RunJson::new(run, &app.runs().metrics.prices)).collect(),
+        runs: view.runs.into_iter().map(|run| RunJson::new(run, &app.runs.metrics.prices)).collect(),
     })
 }

@@ -9,7 +9,7 @@ use crate::{
 pub(super) const DEFAULT_AGENT: &str = "default";
 
 pub(super) fn find_agent(app: &App, name: &str) -> ApiResult<AgentEntry> {
-    let named = app.runs().agent(Some(name));
-    let found = named.or_else(|| app.runs().agent(None).filter(|_| name == DEFAULT_AGENT));
+    let named = app.runs.agent(Some(name));
+    let found = named.or_else(|| app.runs.agent(None).filter(|_| name == DEFAULT_AGENT));
     found.ok_or_else(|| ApiError::unknown_agent(name, app.agents(None)))
 }

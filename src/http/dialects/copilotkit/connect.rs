@@ -55,11 +55,11 @@ pub(super) async fn connect_copilot_thread(
         declared => StreamVersion::for_declared(declared),
     };
     let encoder = Encoder::negotiate(accepted(&head.headers)).for_version(version);
-    let without_subagents = protocol_version.is_none() && app.options().without_subagents.contains(agent.name());
+    let without_subagents = protocol_version.is_none() && app.options.without_subagents.contains(agent.name());
     let encoder = ClientEncoder::new(&app, &caller, encoder).await.without_subagents(without_subagents);
     let key = caller.key(thread_id);
     let permit = app.response_permit(&key).await?;
-    let Some(threads) = app.threads() else { return Ok(empty(&encoder)) };
+    let Some(threads) = &app.threads else { return Ok(empty(&encoder)) };
     let connection = threads.connect(&key, options.restated_runs).await?;
     let Some(view) = &connection.view else { return Ok(empty(&encoder)) };
     let restated = restate(view, connection.running.as_ref().map(|follower| &follower.run_id));

@@ -53,7 +53,7 @@ pub(super) async fn follow_copilot_runs(
     }
     let files = ClientFiles::of(&app, &caller).await;
     let permit = app.take_stream(principal.as_ref())?;
-    let Some(mut events) = app.runs().debug_events(principal.as_ref()) else {
+    let Some(mut events) = app.runs.debug_events(principal.as_ref()) else {
         return Err(StartError::ShuttingDown.into());
     };
     let frames = stream! {
@@ -62,7 +62,7 @@ pub(super) async fn follow_copilot_runs(
             yield frame(&event, files.as_ref());
         }
     };
-    Ok(sse_response::respond_live(app.options().keep_alive, principal.as_ref(), frames))
+    Ok(sse_response::respond_live(app.options.keep_alive, principal.as_ref(), frames))
 }
 
 fn frame(debug: &DebugEvent, files: Option<&ClientFiles>) -> Bytes {

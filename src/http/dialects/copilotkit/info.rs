@@ -106,7 +106,7 @@ pub(super) async fn read_copilot_info(
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Json<RuntimeInfo> {
-    let (is_stored, caller) = (app.threads().is_some(), caller.principal());
+    let (is_stored, caller) = (app.threads.is_some(), caller.principal());
     let intelligence = socket_url(&headers, uri.path()).filter(|_| is_stored).map(|ws_url| LiveList { ws_url });
     let thread_endpoints = ThreadEndpoints {
         list: is_stored,
@@ -126,7 +126,7 @@ pub(super) async fn read_copilot_info(
         has_default |= entry.name() == DEFAULT_AGENT;
         add(entry.name(), &entry);
     }
-    if let Some(entry) = app.runs().agent(None).filter(|entry| app.allows(entry, caller.as_ref()))
+    if let Some(entry) = app.runs.agent(None).filter(|entry| app.allows(entry, caller.as_ref()))
         && !has_default
     {
         add(DEFAULT_AGENT, &entry);
@@ -139,7 +139,7 @@ pub(super) async fn read_copilot_info(
         thread_endpoints,
         single_route: SingleRoute { resource_operations: true, thread_endpoints },
         suggestions: true,
-        audio_file_transcription_enabled: app.options().transcribe_path.is_some(),
+        audio_file_transcription_enabled: app.options.transcribe_path.is_some(),
         a2ui_enabled: !drawing.is_empty(),
         a2ui: (!drawing.is_empty()).then_some(A2uiInfo { enabled: true, agents: drawing }),
         open_generative_ui_enabled: options.open_generative_ui,

@@ -111,5 +111,5 @@ async fn run_copilot_agent(
 )]
 pub(super) async fn suggest(State(app): State<App>, Path(agent): Path<String>, request: Request) -> ApiResult {
     let (run, encoder) = read_input(&app, find_agent(&app, &agent)?, None, request).await?;
-    Ok(respond_run(&app, app.runs().start_unstored(run)?, encoder).await)
+    Ok(respond_run(&app, app.runs.start_unstored(run)?, encoder).await)
 }

@@ -105,7 +105,7 @@ async fn open_socket(
     Query(query): Query<SocketQuery>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> ApiResult {
-    let threads = app.threads().ok_or(ApiError::NoStoredThreads)?.clone();
+    let threads = app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?.clone();
     let principal = if app.credential() != Credential::None {
         let principal = tokens.check(&query.join_token, Instant::now());
         Some(principal.ok_or(ApiError::InvalidJoinToken)?)

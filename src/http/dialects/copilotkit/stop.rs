@@ -55,7 +55,7 @@ pub(super) async fn stop_copilot_run(
     request: Request,
 ) -> ApiResult<Json<StopResult>> {
     find_agent(&app, &agent)?;
-    let threads = app.threads().ok_or(ApiError::NoStoredThreads)?;
+    let threads = app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?;
     let body = read_body::read_small(&app, request).await?;
     let input: StopInput = read_body::decode_optional(&body)?;
     let stopped = stop_run(threads, &caller.key(thread), input.run_id.as_ref()).await?;

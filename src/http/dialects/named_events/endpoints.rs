@@ -86,7 +86,7 @@ async fn run_named_events(
 }
 
 async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
-    let threads = app.threads().ok_or(ApiError::Internal)?;
+    let threads = app.threads.as_ref().ok_or(ApiError::Internal)?;
     let agent = find_agent(app, agent)?;
     // The values of such a request are not told apart: all count as open.
     let (read, request) =
@@ -126,7 +126,7 @@ async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
     let encoder = NamedEventEncoder::new(key.id, agent.name()).with_problem(problem);
     let encoder = read.client_encoder(app, Encoder::Dialect(Box::new(encoder))).await?;
     let request = RunRequest { is_reply, ..read.into_request(app, agent, input)? };
-    Ok(respond_run(app, app.runs().start(request).await?, encoder).await)
+    Ok(respond_run(app, app.runs.start(request).await?, encoder).await)
 }
 
 /// The returned agent is the one that raised the interrupts if it is still served, otherwise the route's.
@@ -143,7 +143,7 @@ async fn open_interrupts(
         Err(error) => return Err(error.into()),
     };
     let open = thread.interrupts;
-    let raised_by = (!open.is_empty()).then(|| app.runs().agent(Some(&thread.agent))).flatten();
+    let raised_by = (!open.is_empty()).then(|| app.runs.agent(Some(&thread.agent))).flatten();
     Ok((open, raised_by.unwrap_or(agent)))
 }
 
