@@ -104,17 +104,8 @@ impl RestatedThread {
         let Self { thread_id, run_id, mut events } = self;
         let ThreadConnection { view, running } = connection;
         if let Some(follower) = running {
-            let (threads, after_first) = (app.threads.clone(), Vec::new());
-            return FollowedRun {
-                threads,
-                before: events,
-                permit,
-                skip: RUN_STARTED_NUMBER,
-                after_first,
-                follower,
-                caller,
-            }
-            .respond(encoder, app.options.keep_alive);
+            let (before, skip) = (events, RUN_STARTED_NUMBER);
+            return FollowedRun { before, permit, skip, caller, ..FollowedRun::new(follower) }.respond(app, encoder);
         }
         let interrupts = view.map(|view| view.thread.interrupts).unwrap_or_default();
         let outcome = if interrupts.is_empty() { RunOutcome::success() } else { RunOutcome::Interrupt { interrupts } };

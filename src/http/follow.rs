@@ -4,7 +4,7 @@
 //! Each event has its number as `id:`, so a browser's `EventSource` reconnects with `Last-Event-ID` and gets every event
 //! once. A client that has all events of an ended run gets 204, which stops an `EventSource`.
 
-use std::{io, time::Duration};
+use std::io;
 
 use async_stream::stream;
 use axum::{
@@ -33,7 +33,6 @@ use crate::{
     protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError},
     run::{FollowError, Follower},
     store::ThreadKey,
-    threads::Threads,
 };
 
 /// The header `Last-Event-ID`.
@@ -105,16 +104,11 @@ pub(crate) async fn follow_after(
     if let Encoder::Dialect(_) = encoder.encoder {
         follower.rewind();
     }
-    let (threads, before, after_first) = (Some(threads.clone()), Vec::new(), Vec::new());
-    let permit = ResponsePermit::NONE;
-    let followed = FollowedRun { threads, before, permit, skip: after, after_first, follower, caller };
-    Ok(followed.respond(encoder, app.options.keep_alive))
+    Ok(FollowedRun { skip: after, caller, ..FollowedRun::new(follower) }.respond(app, encoder))
 }
 
 /// The events of a detached run as a response, each with its number.
 pub(crate) struct FollowedRun {
-    /// To record that the run was delivered to the end.
-    pub(crate) threads: Option<Threads>,
     /// Sent in place of the run's first `skip` events.
     pub(crate) before: Vec<Event>,
     /// The permit of those events.
@@ -128,8 +122,15 @@ pub(crate) struct FollowedRun {
 }
 
 impl FollowedRun {
-    pub(crate) fn respond(self, mut encoder: ClientEncoder, keep_alive: Option<Duration>) -> Response {
-        let Self { threads, before, permit, skip, mut after_first, mut follower, caller } = self;
+    /// All events of a run, for the request that starts it.
+    pub(crate) fn new(follower: Follower) -> Self {
+        let (before, permit, after_first) = (Vec::new(), ResponsePermit::NONE, Vec::new());
+        Self { before, permit, skip: 0, after_first, follower, caller: None }
+    }
+
+    pub(crate) fn respond(self, app: &App, mut encoder: ClientEncoder) -> Response {
+        let Self { before, permit, skip, mut after_first, mut follower, caller } = self;
+        let (threads, keep_alive) = (app.threads.clone(), app.options.keep_alive);
         let media_type = encoder.media_type();
         let events = stream! {
             let mut out = Vec::new();

@@ -18,10 +18,7 @@ use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame};
 use tracing::Span;
 
-use super::{
-    client_encoder::ClientEncoder, follow::FollowedRun, response_budget::ResponsePermit, sse_response::respond,
-    state::App,
-};
+use super::{client_encoder::ClientEncoder, follow::FollowedRun, sse_response::respond, state::App};
 use crate::{
     agent::builtin::cuts_connection,
     protocol::Event,
@@ -49,17 +46,7 @@ pub(crate) async fn respond_run(app: &App, started: StartedRun, encoder: ClientE
         StartedRun::Unstored(run) => respond(media_type, Body::new(RunBody::new(run, encoder))),
         StartedRun::Stored(run) => respond(media_type, Body::new(RunBody::new(run, encoder).with_first_chunk().await)),
         StartedRun::Detached { follower, snapshots } => {
-            let threads = app.threads.clone();
-            FollowedRun {
-                threads,
-                before: Vec::new(),
-                permit: ResponsePermit::NONE,
-                skip: 0,
-                after_first: snapshots,
-                follower,
-                caller: None,
-            }
-            .respond(encoder, app.options.keep_alive)
+            FollowedRun { after_first: snapshots, ..FollowedRun::new(follower) }.respond(app, encoder)
         }
     }
 }
