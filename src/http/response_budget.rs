@@ -16,9 +16,11 @@ use crate::base::permits::Permit;
 /// The permit of one response.
 pub(crate) struct ResponsePermit(pub(super) Vec<Permit>);
 
-struct CountedBytes {
-    bytes: Vec<u8>,
-    _permits: Vec<Permit>,
+/// Bytes with the permits for their memory.
+#[derive(Default)]
+pub(super) struct CountedBytes {
+    pub(super) bytes: Vec<u8>,
+    pub(super) permits: Vec<Permit>,
 }
 
 impl AsRef<[u8]> for CountedBytes {
@@ -40,7 +42,7 @@ impl ResponsePermit {
     /// The bytes keep the permit until they were sent.
     pub(crate) fn bytes(self, mut bytes: Vec<u8>) -> Bytes {
         bytes.shrink_to_fit();
-        Bytes::from_owner(CountedBytes { bytes, _permits: self.0 })
+        Bytes::from_owner(CountedBytes { bytes, permits: self.0 })
     }
 
     pub(crate) fn json(self, value: &impl Serialize) -> ApiResult {

@@ -15,11 +15,8 @@ use tokio::time::timeout;
 use super::middleware::Caller;
 use crate::{
     auth::owner_of,
-    base::{
-        memory_budget::{MemoryBudget, SMALL_BYTES},
-        permits::Permit,
-    },
-    http::{error::ApiError, state::App},
+    base::memory_budget::{MemoryBudget, SMALL_BYTES},
+    http::{error::ApiError, response_budget::CountedBytes, state::App},
     protocol::decode::decode_members,
 };
 
@@ -162,24 +159,12 @@ struct Growing<'a> {
     declared: usize,
     /// The size that there are permits for.
     capacity: usize,
-    buffer: CountedBuffer,
-}
-
-#[derive(Default)]
-struct CountedBuffer {
-    bytes: Vec<u8>,
-    permits: Vec<Permit>,
-}
-
-impl AsRef<[u8]> for CountedBuffer {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
+    buffer: CountedBytes,
 }
 
 impl<'a> Growing<'a> {
     fn new(budget: &'a MemoryBudget, owner: &'a Arc<str>, declared: usize) -> Self {
-        Self { budget, owner, declared, capacity: 0, buffer: CountedBuffer::default() }
+        Self { budget, owner, declared, capacity: 0, buffer: CountedBytes::default() }
     }
 
     async fn push(&mut self, piece: &[u8], max_bytes: usize) -> Result<(), ApiError> {
