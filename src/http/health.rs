@@ -4,7 +4,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{App, state::Dependency, store_probe::StoreState};
+use super::{App, state::Dependency};
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
@@ -22,7 +22,7 @@ pub(crate) struct Readiness {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum ReadinessStatus {
+pub(crate) enum ReadinessStatus {
     Ready,
     ShuttingDown,
     StoreUnavailable,
@@ -60,10 +60,9 @@ pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json
         return refused(ReadinessStatus::ShuttingDown);
     }
     if let Some(threads) = app.threads.clone() {
-        match app.store_probe.state(|| async move { threads.check().await }).await {
-            StoreState::Available => {}
-            StoreState::Unavailable => return refused(ReadinessStatus::StoreUnavailable),
-            StoreState::DiskFull => return refused(ReadinessStatus::DiskFull),
+        let status = app.store_probe.status(|| async move { threads.check().await }).await;
+        if status != ReadinessStatus::Ready {
+            return refused(status);
         }
     }
     unavailable((app.dependencies)())
