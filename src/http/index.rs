@@ -224,7 +224,7 @@ fn page(status: StatusCode, body: &str) -> Response {
     (status, headers, page).into_response()
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

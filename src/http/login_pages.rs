@@ -16,7 +16,7 @@ use serde::Deserialize;
 use utoipa_axum::{router::OpenApiRouter, routes};
 use uuid::Uuid;
 
-use super::{App, Query, RouteAccess, RouteSet};
+use super::{App, Query, RouteAccess, RouteSet, index::escape};
 use crate::agent::{LoginError, Logins, OpenedLink, Returned};
 
 const COOKIE: &str = "agui-server-login";
@@ -104,7 +104,7 @@ async fn finish_login(
         Ok(server) => {
             let text = format!(
                 "<h1>Connected</h1><p>Your account at <b>{}</b> is connected. Close this page, go back to the conversation, and say there that you are done.</p>",
-                escaped(&server)
+                escape(&server)
             );
             page(StatusCode::OK, &text)
         }
@@ -113,7 +113,7 @@ async fn finish_login(
 }
 
 fn question(OpenedLink { server, host, owner }: &OpenedLink, link: &str) -> String {
-    let [server, host, owner] = [server, host, owner].map(|text| escaped(text));
+    let [server, host, owner] = [server, host, owner].map(|text| escape(text));
     let whom = if owner == crate::store::ThreadKey::ANONYMOUS {
         "everybody who reaches this server".to_owned()
     } else {
@@ -134,7 +134,7 @@ fn refused(error: &LoginError) -> Response {
         LoginError::Store(_) => (StatusCode::SERVICE_UNAVAILABLE, "Try again later"),
     };
     tracing::info!(?error, "a login is refused");
-    page(status, &format!("<h1>{heading}</h1><p>{}</p>", escaped(&error.to_string())))
+    page(status, &format!("<h1>{heading}</h1><p>{}</p>", escape(&error.to_string())))
 }
 
 fn page(status: StatusCode, body: &str) -> Response {
@@ -185,8 +185,4 @@ fn browser_of(headers: &HeaderMap) -> Option<String> {
     let mut cookies = cookies.flat_map(|list| list.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
     let (_, browser) = cookies.find(|(name, _)| *name == COOKIE)?;
     (browser.len() == 64 && browser.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| browser.to_owned())
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
