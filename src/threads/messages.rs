@@ -10,17 +10,6 @@ use crate::{
     store::{EndedRun, Feedback, MessageQuery, RunRecord, StoreError, Thread, ThreadKey, ThreadParts},
 };
 
-/// Selects messages of a thread.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MessageSelection<'a> {
-    /// [`MessageList::before`] of another page; `None` begins with the newest message of the current branch.
-    pub before: Option<i64>,
-    /// Selects only the messages that this run made.
-    pub run: Option<&'a RunId>,
-    /// The largest number of messages.
-    pub limit: usize,
-}
-
 /// Messages of a thread.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 #[schema(as = MessagePage)]
@@ -57,23 +46,26 @@ pub(crate) struct ThreadOverview {
 }
 
 impl Threads {
-    /// Reads a page of the messages of a thread.
+    /// Reads a page of at most `limit` messages of a thread, at the cursor `before`: without one, the newest messages of the
+    /// current branch, or with `run` those that this run made.
     ///
     /// # Errors
     /// A [`ThreadError`].
     pub(crate) async fn messages(
         &self,
         key: &ThreadKey,
-        selection: MessageSelection<'_>,
+        before: Option<i64>,
+        run: Option<&RunId>,
+        limit: usize,
     ) -> Result<MessageList, ThreadError> {
         self.wait_if_abandoned(key).await;
         let thread = self.thread(key).await?;
-        let run = match selection.run {
+        let run = match run {
             Some(run) => Some(self.run(&thread, run).await?.number),
             None => None,
         };
         let last = if run.is_some() { i64::MAX } else { thread.head };
-        let query = MessageQuery { newest: selection.before.unwrap_or(last), run, limit: selection.limit };
+        let query = MessageQuery { newest: before.unwrap_or(last), run, limit };
         Ok(self.message_list(&thread, &query).await?)
     }
 

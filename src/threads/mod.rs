@@ -15,7 +15,7 @@ mod views;
 pub(crate) use self::{
     edits::ThreadEdit,
     error::ThreadError,
-    messages::{MessageList, MessageSelection, ThreadOverview},
+    messages::{MessageList, ThreadOverview},
     service::Threads,
     views::ThreadConnection,
 };

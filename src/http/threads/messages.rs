@@ -8,7 +8,7 @@ use super::pages::page_size;
 use crate::{
     http::{ApiError, ApiResult, App, OwnThreads, Path, Query, refuse},
     protocol::{RunId, ThreadId},
-    threads::{MessageList, MessageSelection},
+    threads::MessageList,
 };
 
 #[derive(Deserialize, IntoParams)]
@@ -46,10 +46,9 @@ pub(crate) async fn list_messages(
     let before = query.before.as_deref().map(str::parse).transpose();
     let before =
         before.map_err(|_| ApiError::InvalidParameter { name: "before", expected: "the `before` of another page" })?;
-    let selection = MessageSelection { before, run: query.run.as_ref(), limit };
     let key = own.caller.key(id);
     let permit = app.response_permit(&key).await?;
-    let mut list = own.threads.messages(&key, selection).await?;
+    let mut list = own.threads.messages(&key, before, query.run.as_ref(), limit).await?;
     own.present(&mut list.messages);
     permit.json(&list)
 }

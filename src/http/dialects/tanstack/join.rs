@@ -19,7 +19,7 @@ use crate::{
     },
     protocol::{Interrupt, Message, Role, RunId, ThreadId, encode::Encoder},
     store::ThreadKey,
-    threads::{MessageList, MessageSelection, ThreadError, ThreadOverview, Threads},
+    threads::{MessageList, ThreadError, ThreadOverview, Threads},
 };
 
 /// The number of messages without `limit`: more than a thread can have (`[threads] max_messages`). TanStack's client sends a
@@ -210,8 +210,7 @@ async fn whole_turns(threads: &Threads, key: &ThreadKey, last: MessageList) -> A
     while let Some(earliest) = pages.last().filter(|page| !page.messages.first().is_some_and(begins_turn))
         && let Some(before) = earliest.before
     {
-        let selection = MessageSelection { before: Some(before), run: None, limit };
-        pages.push(threads.messages(key, selection).await?);
+        pages.push(threads.messages(key, Some(before), None, limit).await?);
         // Few reads for a long turn, and few messages beyond a short one.
         limit = MAX_MESSAGES_PER_READ.min(2 * limit);
     }
