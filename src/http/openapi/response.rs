@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use utoipa::{
-    IntoResponses,
-    openapi::{
-        Content, RefOr, Response, ResponseBuilder, Schema,
-        schema::{ObjectBuilder, SchemaType},
-    },
+    IntoResponses, PartialSchema as _,
+    openapi::{Content, RefOr, Response, Schema},
 };
 
 use super::schema::component;
 use crate::protocol::encode::{PROTO_MEDIA_TYPE, SSE_MEDIA_TYPE};
 
 const JSON: &str = "application/json";
+
+type Responses = BTreeMap<String, RefOr<Response>>;
 
 /// AG-UI events, in both encodings.
 pub(crate) enum EventResponse {}
@@ -31,64 +31,62 @@ pub(crate) enum JoinResponse {}
 pub(crate) enum InnerResponse {}
 
 impl IntoResponses for EventResponse {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        response("200", "The events.", [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)])
+    fn responses() -> Responses {
+        BTreeMap::from([response("200", "The events.", events())])
     }
 }
 
 impl IntoResponses for RunResponse {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let document = || (JSON, Some(component("RunDocument").into()));
-        let events = [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)];
-        let mut responses = response(
-            "200",
-            "The events, or with `Accept: application/json` what the run has made.",
-            events.into_iter().chain([document()]),
-        );
+    fn responses() -> Responses {
+        let now = "The events, or with `Accept: application/json` what the run has made.";
         let later = "With `Prefer: respond-async`: the run is running, and `Location` names what it will have made.";
-        responses.extend(response("202", later, [document()]));
-        responses
+        let all = events().into_iter().chain([json("RunDocument")]);
+        BTreeMap::from([response("200", now, all), response("202", later, [json("RunDocument")])])
     }
 }
 
 impl IntoResponses for CaughtUp {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        response("204", "The client has all events of an ended run.", [])
+    fn responses() -> Responses {
+        BTreeMap::from([response("204", "The client has all events of an ended run.", [])])
     }
 }
 
 impl IntoResponses for JoinResponse {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let thread = (JSON, Some(component("JoinedThread").into()));
-        let events = [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)];
-        let mut responses =
-            response("200", "The thread, or the events of the run.", [thread].into_iter().chain(events));
-        responses.extend(CaughtUp::responses());
+    fn responses() -> Responses {
+        let all = [json("JoinedThread")].into_iter().chain(events());
+        let mut responses = CaughtUp::responses();
+        responses.extend([response("200", "The thread, or the events of the run.", all)]);
         responses
     }
 }
 
 impl IntoResponses for InnerResponse {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
+    fn responses() -> Responses {
         let description = "The response of the other route.";
-        let contents = [
-            (JSON, Some(ObjectBuilder::new().schema_type(SchemaType::AnyValue).into())),
-            (SSE_MEDIA_TYPE, Some(component("Event").into())),
-        ];
-        let mut responses = response("200", description, contents);
-        responses.extend(response("204", description, []));
-        responses
+        let [events, _] = events();
+        let all = [(JSON, Some(Value::schema())), events];
+        BTreeMap::from([response("200", description, all), response("204", description, [])])
     }
+}
+
+/// A media type, and the schema of what has it, if there is one.
+type TypedContent = (&'static str, Option<RefOr<Schema>>);
+
+fn events() -> [TypedContent; 2] {
+    [(SSE_MEDIA_TYPE, Some(component("Event").into())), (PROTO_MEDIA_TYPE, None)]
+}
+
+fn json(name: &str) -> TypedContent {
+    (JSON, Some(component(name).into()))
 }
 
 fn response(
     status: &str,
     description: &str,
-    contents: impl IntoIterator<Item = (&'static str, Option<RefOr<Schema>>)>,
-) -> BTreeMap<String, RefOr<Response>> {
-    let response = ResponseBuilder::new().description(description);
-    let response = contents
-        .into_iter()
-        .fold(response, |response, (media_type, schema)| response.content(media_type, Content::new(schema)));
-    BTreeMap::from([(status.to_owned(), response.build().into())])
+    contents: impl IntoIterator<Item = TypedContent>,
+) -> (String, RefOr<Response>) {
+    let mut response = Response::new(description);
+    let contents = contents.into_iter();
+    response.content = contents.map(|(media_type, schema)| (media_type.into(), Content::new(schema).into())).collect();
+    (status.to_owned(), response.into())
 }
