@@ -12,12 +12,7 @@ use axum::{
 use futures::FutureExt as _;
 
 use super::{
-    cors,
-    foreign_page::is_foreign,
-    host,
-    own_address::OwnAddress,
-    request_id::{Identification, identify_request},
-    serve::BeyondLimit,
+    cors, foreign_page::is_foreign, host, own_address::OwnAddress, request_id::identify_request, serve::BeyondLimit,
 };
 use crate::{
     auth::{Principal, owner_of},
@@ -28,11 +23,9 @@ use crate::{
 
 /// The first layer is the outermost.
 pub(crate) fn stack(routes: Router<App>, app: &App) -> Router<App> {
-    let (metrics, accept_traceparent) = (app.runs.metrics.clone(), app.options.accept_traceparent);
-    let identification = Identification { metrics, accept_traceparent };
     let layers = tower::ServiceBuilder::new()
         // First, so that every log line and every response has the request's id.
-        .layer(from_fn_with_state(identification, identify_request))
+        .layer(from_fn_with_state(app.clone(), identify_request))
         // Before everything that refuses: a page must be able to read the refusal, and a preflight has no credentials.
         .layer(cors::layer(&app.options.cors, !app.auth.is_disabled()))
         .layer(from_fn_with_state(app.clone(), protect));

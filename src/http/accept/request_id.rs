@@ -9,27 +9,14 @@ use axum::{
 use tracing::Instrument as _;
 
 use super::server_span::{RequestTrace, ServerSpan};
-use crate::http::refusal_response::RefusalCode;
-use crate::observe::metrics::Metrics;
+use crate::http::{refusal_response::RefusalCode, state::App};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const MAX_ID_BYTES: usize = 64;
 
-/// What requests are identified with.
-#[derive(Clone)]
-pub(crate) struct Identification {
-    pub(crate) metrics: Metrics,
-    /// Whether a request is a part of its caller's trace.
-    pub(crate) accept_traceparent: bool,
-}
-
 /// Takes the client's id only if it is short and plain. Counts the request if it is refused.
-pub(crate) async fn identify_request(
-    State(options): State<Identification>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn identify_request(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let id = match request.headers().get(REQUEST_ID) {
         Some(id) if is_short_and_plain(id) => id.clone(),
         _ => {
@@ -39,14 +26,14 @@ pub(crate) async fn identify_request(
         }
     };
     request.headers_mut().insert(REQUEST_ID, id.clone());
-    let server_span = ServerSpan::begin(&mut request, id.to_str().unwrap_or_default(), options.accept_traceparent);
+    let server_span = ServerSpan::begin(&mut request, id.to_str().unwrap_or_default(), app.options.accept_traceparent);
     let trace_id = request.extensions().get().map(|RequestTrace(trace)| trace.trace_id());
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default(), trace_id);
     let (method, route) = (request.method().clone(), request.extensions().get::<MatchedPath>().cloned());
     let mut response = next.run(request).instrument(span.clone()).await;
     if let Some(RefusalCode(code)) = response.extensions().get() {
         let (status, route) = (response.status().as_u16(), route.as_ref().map(MatchedPath::as_str));
-        options.metrics.http.refused(status, code);
+        app.runs.metrics.http.refused(status, code);
         // The tests compare each one with the OpenAPI document.
         span.in_scope(|| tracing::debug!(%method, route, status, code, "refused a request"));
     }
