@@ -39,8 +39,7 @@ enum Format {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = ServerDescription)]
-struct Description<'a> {
+struct ServerDescription<'a> {
     name: &'static str,
     version: &'static str,
     protocol: String,
@@ -67,7 +66,7 @@ struct Description<'a> {
     path = "/",
     responses(
         (status = 200, description = "The description, in the form that `Accept` names.", content(
-            (Description<'_> = "application/json"),
+            (ServerDescription<'_> = "application/json"),
             (String = "text/html"),
             (String = "text/plain"),
         )),
@@ -91,7 +90,7 @@ pub(crate) async fn describe_server(
     let prefix = format!("{}{}", forwarded_prefix(&head.headers), mount_prefix(&original, &head.uri));
     let url = format!("{scheme}://{}{prefix}", host(&head.headers));
     let playground = app.routes.find("/playground").map(|_| format!("{prefix}/playground"));
-    format.respond(&Description {
+    format.respond(&ServerDescription {
         playground,
         openapi: format!("{prefix}/openapi.json"),
         name: "agui-server",
@@ -129,7 +128,7 @@ impl Format {
         }
     }
 
-    fn respond(self, description: &Description<'_>) -> Response {
+    fn respond(self, description: &ServerDescription<'_>) -> Response {
         match self {
             Self::Json => Json(description).into_response(),
             Self::Html => page(StatusCode::OK, &html(description)),
@@ -152,7 +151,7 @@ impl Format {
     }
 }
 
-fn plain_text(description: &Description<'_>) -> String {
+fn plain_text(description: &ServerDescription<'_>) -> String {
     let mut out = format!("{} {}, {}\n\n", description.name, description.version, description.protocol);
     out.push_str(authentication(description));
     out.push_str("\n\nAgents:\n");
@@ -167,7 +166,7 @@ fn plain_text(description: &Description<'_>) -> String {
     out
 }
 
-fn html(description: &Description<'_>) -> String {
+fn html(description: &ServerDescription<'_>) -> String {
     let mut out = format!("<h1>{} {}</h1>\n", description.name, description.version);
     let _ = writeln!(out, "<p>{}. {}</p>", description.protocol, authentication(description));
     let playground = description.playground.iter().map(|path| (path.as_str(), "Playground"));
@@ -193,7 +192,7 @@ fn line(agent: &AgentSummary) -> String {
     format!("{}{default}{description}", agent.name)
 }
 
-fn authentication(description: &Description<'_>) -> &'static str {
+fn authentication(description: &ServerDescription<'_>) -> &'static str {
     match description.authentication {
         Credential::None => "This server has no authentication: all clients share all threads.",
         Credential::Bearer => "Requests need the header `Authorization: Bearer <key or token>`.",

@@ -24,8 +24,7 @@ pub(super) struct FileListQuery {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = FileList)]
-pub(super) struct FileListJson {
+pub(super) struct FileList {
     files: Vec<FileJson>,
     /// The `cursor` of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,11 +37,11 @@ pub(super) struct FileListJson {
     path = "/files",
     params(FileListQuery),
     responses(
-        (status = 200, description = "A page of files.", body = FileListJson),
+        (status = 200, description = "A page of files.", body = FileList),
         refuse::File, refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
-pub(super) async fn list_files(own: OwnFiles, Query(query): Query<FileListQuery>) -> ApiResult<Json<FileListJson>> {
+pub(super) async fn list_files(own: OwnFiles, Query(query): Query<FileListQuery>) -> ApiResult<Json<FileList>> {
     let limit = page_size(query.limit.as_deref())?;
     let before = query.cursor.as_deref().map(read_cursor).transpose()?;
     // One more, which shows whether there is a next page.
@@ -50,7 +49,7 @@ pub(super) async fn list_files(own: OwnFiles, Query(query): Query<FileListQuery>
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(|last| last.number.to_string());
-    Ok(Json(FileListJson { files: found.into_iter().map(|file| FileJson::new(file, &own.urls)).collect(), next }))
+    Ok(Json(FileList { files: found.into_iter().map(|file| FileJson::new(file, &own.urls)).collect(), next }))
 }
 
 #[derive(Deserialize, IntoParams)]

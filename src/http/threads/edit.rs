@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::list::ThreadSummaryJson;
+use super::list::ThreadSummary;
 use crate::{
     http::{ApiError, ApiResult, App, OwnThreads, Path, read_body, refuse},
     protocol::{JsonObject, MessageId, ThreadId, decode::decode_value},
@@ -39,7 +39,7 @@ pub(crate) struct ThreadEditInput {
     path = "/threads/{thread}",
     request_body = ThreadEditInput,
     responses(
-        (status = 200, description = "The changed thread.", body = ThreadSummaryJson),
+        (status = 200, description = "The changed thread.", body = ThreadSummary),
         refuse::Body, refuse::Edit, refuse::Message, refuse::Store, refuse::Thread,
     ),
 )]
@@ -48,7 +48,7 @@ pub(crate) async fn edit_thread(
     Path(id): Path<ThreadId>,
     own: OwnThreads,
     request: Request,
-) -> ApiResult<Json<ThreadSummaryJson>> {
+) -> ApiResult<Json<ThreadSummary>> {
     let body = read_body::read_small(&app, request).await?;
     let edit = read_edit(decode_value(&body)?)?;
     let thread = own.threads.edit(&own.caller.key(id), edit).await?;
@@ -70,8 +70,7 @@ pub(crate) async fn delete_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> 
 
 /// The number of deleted threads.
 #[derive(Serialize, ToSchema)]
-#[schema(as = DeletedThreads)]
-pub(crate) struct DeletedJson {
+pub(crate) struct DeletedThreads {
     deleted: u64,
 }
 
@@ -79,10 +78,10 @@ pub(crate) struct DeletedJson {
 #[utoipa::path(
     delete,
     path = "/threads",
-    responses((status = 200, description = "The threads are deleted.", body = DeletedJson), refuse::Store)
+    responses((status = 200, description = "The threads are deleted.", body = DeletedThreads), refuse::Store)
 )]
-pub(crate) async fn delete_threads(own: OwnThreads) -> ApiResult<Json<DeletedJson>> {
-    Ok(Json(DeletedJson { deleted: own.threads.delete_all(own.caller.owner()).await? }))
+pub(crate) async fn delete_threads(own: OwnThreads) -> ApiResult<Json<DeletedThreads>> {
+    Ok(Json(DeletedThreads { deleted: own.threads.delete_all(own.caller.owner()).await? }))
 }
 
 /// `null` removes the title and the metadata, and is ignored elsewhere. Unknown members are ignored.

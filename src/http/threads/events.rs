@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::list::ThreadSummaryJson;
+use super::list::ThreadSummary;
 use crate::{
     http::{
         ApiResult, App, OwnThreads, refuse,
@@ -45,7 +45,7 @@ pub(crate) struct ChangeJson {
     thread_id: ThreadId,
     /// The thread after the change, or a later one. Absent if it was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<ThreadSummaryJson>,
+    thread: Option<ThreadSummary>,
 }
 
 /// Streams the changes of the caller's threads.

@@ -8,7 +8,7 @@ use axum::{
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::list::ThreadSummaryJson;
+use super::list::ThreadSummary;
 use crate::{
     http::{ApiResult, App, OwnThreads, Path, read_body, refuse},
     protocol::{MessageId, ThreadId},
@@ -32,7 +32,7 @@ pub(crate) struct ForkInput {
     path = "/threads/{thread}/fork",
     request_body(content = ForkInput, description = "May be absent."),
     responses(
-        (status = 201, description = "The new thread.", body = ThreadSummaryJson),
+        (status = 201, description = "The new thread.", body = ThreadSummary),
         refuse::Body, refuse::Copy, refuse::Limits, refuse::Message, refuse::Store, refuse::Thread,
     ),
 )]
@@ -41,7 +41,7 @@ pub(crate) async fn fork_thread(
     Path(id): Path<ThreadId>,
     own: OwnThreads,
     request: Request,
-) -> ApiResult<(StatusCode, Json<ThreadSummaryJson>)> {
+) -> ApiResult<(StatusCode, Json<ThreadSummary>)> {
     let body = read_body::read_small(&app, request).await?;
     let input: ForkInput = read_body::decode_optional(&body)?;
     let (caller, key) = (own.caller.principal(), own.caller.key(id));

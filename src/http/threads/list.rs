@@ -32,9 +32,8 @@ pub(crate) struct ListQuery {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ThreadList)]
-pub(crate) struct ThreadListJson {
-    threads: Vec<ThreadSummaryJson>,
+pub(crate) struct ThreadList {
+    threads: Vec<ThreadSummary>,
     /// The `cursor` of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -42,8 +41,7 @@ pub(crate) struct ThreadListJson {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = ThreadSummary)]
-pub(crate) struct ThreadSummaryJson {
+pub(crate) struct ThreadSummary {
     thread_id: ThreadId,
     /// The agent of the newest run.
     agent: String,
@@ -67,11 +65,11 @@ pub(crate) struct ThreadSummaryJson {
     path = "/threads",
     params(ListQuery),
     responses(
-        (status = 200, description = "A page of threads.", body = ThreadListJson),
+        (status = 200, description = "A page of threads.", body = ThreadList),
         refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
-pub(crate) async fn list_threads(Query(query): Query<ListQuery>, own: OwnThreads) -> ApiResult<Json<ThreadListJson>> {
+pub(crate) async fn list_threads(Query(query): Query<ListQuery>, own: OwnThreads) -> ApiResult<Json<ThreadList>> {
     let limit = page_size(query.limit.as_deref())?;
     let after = query.cursor.as_deref().map(read_cursor).transpose()?;
     let archived = match query.archived.as_deref() {
@@ -86,10 +84,10 @@ pub(crate) async fn list_threads(Query(query): Query<ListQuery>, own: OwnThreads
     }
     let page = ThreadPage { after, limit, archived, agent: query.agent, query: search };
     let (found, next) = list_page(&own, page).await?;
-    Ok(Json(ThreadListJson { threads: found.into_iter().map(ThreadSummaryJson::from).collect(), next }))
+    Ok(Json(ThreadList { threads: found.into_iter().map(ThreadSummary::from).collect(), next }))
 }
 
-impl From<Thread> for ThreadSummaryJson {
+impl From<Thread> for ThreadSummary {
     fn from(thread: Thread) -> Self {
         Self {
             thread_id: thread.key.id,

@@ -8,7 +8,7 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::list::ThreadSummaryJson;
+use super::list::ThreadSummary;
 use crate::{
     base::text::shortened,
     files::LoadedFor,
@@ -92,7 +92,7 @@ pub(crate) async fn export_thread(
     params(ImportQuery),
     request_body = ThreadExport,
     responses(
-        (status = 201, description = "The new thread.", body = ThreadSummaryJson),
+        (status = 201, description = "The new thread.", body = ThreadSummary),
         refuse::Body, refuse::Copy, refuse::Limits, refuse::Store, refuse::Url,
     ),
 )]
@@ -101,7 +101,7 @@ pub(crate) async fn import_thread(
     Query(query): Query<ImportQuery>,
     own: OwnThreads,
     request: Request,
-) -> ApiResult<(StatusCode, Json<ThreadSummaryJson>)> {
+) -> ApiResult<(StatusCode, Json<ThreadSummary>)> {
     let (head, body) = request.into_parts();
     let caller = own.caller.principal();
     app.runs.check_limits(caller.as_ref())?;

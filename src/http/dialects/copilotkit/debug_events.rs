@@ -22,8 +22,7 @@ use crate::{
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = CopilotDebugEvent)]
-pub(super) struct DebugEnvelope<'a> {
+pub(super) struct CopilotDebugEvent<'a> {
     /// In milliseconds since 1970.
     timestamp: i64,
     agent_id: &'a str,
@@ -38,7 +37,7 @@ pub(super) struct DebugEnvelope<'a> {
     get,
     path = "/cpk-debug-events",
     responses(
-        (status = 200, description = "The events from now on.", body = DebugEnvelope<'_>, content_type = "text/event-stream"),
+        (status = 200, description = "The events from now on.", body = CopilotDebugEvent<'_>, content_type = "text/event-stream"),
         refuse::Loopback, refuse::Shutdown, refuse::Streams,
     ),
 )]
@@ -70,7 +69,12 @@ fn frame(debug: &DebugEvent, files: Option<&ClientFiles>) -> Bytes {
     let presented = files.and_then(|files| files.urls().line(event.get()));
     let presented = presented.and_then(|json| RawValue::from_string(json).ok());
     let event = presented.as_ref().unwrap_or(event);
-    let envelope =
-        DebugEnvelope { timestamp: now(), agent_id: &run.agent, thread_id: &run.thread_id, run_id: &run.run_id, event };
+    let envelope = CopilotDebugEvent {
+        timestamp: now(),
+        agent_id: &run.agent,
+        thread_id: &run.thread_id,
+        run_id: &run.run_id,
+        event,
+    };
     sse_response::frame(&envelope).into()
 }

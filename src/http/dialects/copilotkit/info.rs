@@ -20,12 +20,11 @@ use crate::{
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = CopilotInfo)]
-pub(super) struct RuntimeInfo {
+pub(super) struct CopilotInfo {
     version: &'static str,
     /// By name.
-    #[schema(value_type = BTreeMap<String, AgentInfo>)]
-    agents: IndexMap<String, AgentInfo>,
+    #[schema(value_type = BTreeMap<String, CopilotAgent>)]
+    agents: IndexMap<String, CopilotAgent>,
     /// `sse`: events come in the HTTP response, not through a WebSocket of the platform.
     #[schema(pattern = "^sse$")]
     mode: &'static str,
@@ -33,7 +32,7 @@ pub(super) struct RuntimeInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     intelligence: Option<LiveList>,
-    thread_endpoints: ThreadEndpoints,
+    thread_endpoints: CopilotThreadEndpoints,
     #[schema(inline)]
     single_route: SingleRoute,
     suggestions: bool,
@@ -64,8 +63,7 @@ struct LiveList {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = CopilotAgent)]
-struct AgentInfo {
+struct CopilotAgent {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
@@ -74,8 +72,7 @@ struct AgentInfo {
 
 #[derive(Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = CopilotThreadEndpoints)]
-struct ThreadEndpoints {
+struct CopilotThreadEndpoints {
     list: bool,
     /// Messages, state and events of a thread.
     inspect: bool,
@@ -88,7 +85,7 @@ struct ThreadEndpoints {
 #[serde(rename_all = "camelCase")]
 struct SingleRoute {
     resource_operations: bool,
-    thread_endpoints: ThreadEndpoints,
+    thread_endpoints: CopilotThreadEndpoints,
 }
 
 /// Lists the agents, and the features that pages may use.
@@ -96,7 +93,7 @@ struct SingleRoute {
     get,
     path = "/info",
     responses(
-        (status = 200, description = "The agents and features.", body = RuntimeInfo),
+        (status = 200, description = "The agents and features.", body = CopilotInfo),
     ),
 )]
 pub(super) async fn read_copilot_info(
@@ -105,10 +102,10 @@ pub(super) async fn read_copilot_info(
     Extension(options): Extension<CopilotKitOptions>,
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
-) -> Json<RuntimeInfo> {
+) -> Json<CopilotInfo> {
     let (is_stored, caller) = (app.threads.is_some(), caller.principal());
     let intelligence = socket_url(&headers, uri.path()).filter(|_| is_stored).map(|ws_url| LiveList { ws_url });
-    let thread_endpoints = ThreadEndpoints {
+    let thread_endpoints = CopilotThreadEndpoints {
         list: is_stored,
         inspect: is_stored,
         mutations: is_stored,
@@ -119,7 +116,7 @@ pub(super) async fn read_copilot_info(
         if entry.agent.a2ui().is_some_and(|a2ui| a2ui.is_enabled) {
             drawing.push(name.to_owned());
         }
-        agents.insert(name.to_owned(), AgentInfo::of(&app, entry));
+        agents.insert(name.to_owned(), CopilotAgent::of(&app, entry));
     };
     let mut has_default = false;
     for entry in app.agents(caller.as_ref()) {
@@ -131,7 +128,7 @@ pub(super) async fn read_copilot_info(
     {
         add(DEFAULT_AGENT, &entry);
     }
-    Json(RuntimeInfo {
+    Json(CopilotInfo {
         version: env!("CARGO_PKG_VERSION"),
         agents,
         mode: "sse",
@@ -157,7 +154,7 @@ fn socket_url(headers: &HeaderMap, path: &str) -> Option<String> {
     Some(format!("{}//{host}{prefix}{base}{SOCKET_PATH}", if is_https { "wss:" } else { "" }))
 }
 
-impl AgentInfo {
+impl CopilotAgent {
     fn of(app: &App, entry: &AgentEntry) -> Self {
         let capabilities = declared(app, entry);
         let description = capabilities.identity.as_ref().and_then(|identity| identity.description.clone());

@@ -12,16 +12,14 @@ use crate::{
 };
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = CopilotMessages)]
-pub(super) struct ThreadMessages {
-    messages: Vec<InspectorMessage>,
+pub(super) struct CopilotMessages {
+    messages: Vec<CopilotMessage>,
 }
 
 /// A message in the inspector's format, in which tool calls have no `function` object.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = CopilotMessage)]
-struct InspectorMessage {
+struct CopilotMessage {
     id: MessageId,
     role: Role,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,26 +27,23 @@ struct InspectorMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<ToolCallId>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<Vec<InspectorCall>>,
+    tool_calls: Option<Vec<CopilotCall>>,
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = CopilotCall)]
-struct InspectorCall {
+struct CopilotCall {
     id: ToolCallId,
     name: String,
     args: String,
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = CopilotState)]
-pub(super) struct ThreadState {
+pub(super) struct CopilotState {
     state: Value,
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = CopilotEvents)]
-pub(super) struct InspectorEvents {
+pub(super) struct CopilotEvents {
     #[schema(value_type = Vec<Event>)]
     events: Vec<Box<RawValue>>,
 }
@@ -58,13 +53,13 @@ pub(super) struct InspectorEvents {
     get,
     path = "/threads/{thread}/messages",
     responses(
-        (status = 200, description = "The messages.", body = ThreadMessages),
+        (status = 200, description = "The messages.", body = CopilotMessages),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_messages(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<ThreadMessages>> {
+pub(super) async fn read_copilot_messages(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<CopilotMessages>> {
     let view = read_thread(id, own).await?;
-    Ok(Json(ThreadMessages { messages: view.current_branch().into_iter().map(InspectorMessage::from).collect() }))
+    Ok(Json(CopilotMessages { messages: view.current_branch().into_iter().map(CopilotMessage::from).collect() }))
 }
 
 /// Returns the state of a thread.
@@ -72,13 +67,13 @@ pub(super) async fn read_copilot_messages(id: Path<ThreadId>, own: OwnThreads) -
     get,
     path = "/threads/{thread}/state",
     responses(
-        (status = 200, description = "The state.", body = ThreadState),
+        (status = 200, description = "The state.", body = CopilotState),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_state(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<ThreadState>> {
+pub(super) async fn read_copilot_state(id: Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<CopilotState>> {
     let view = read_thread(id, own).await?;
-    Ok(Json(ThreadState { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
+    Ok(Json(CopilotState { state: view.thread.state.map_or_else(|| json!({}), |(_, state)| state) }))
 }
 
 /// Returns the events of the newest runs whose logs are stored, at most 4 MB.
@@ -88,11 +83,11 @@ pub(super) async fn read_copilot_state(id: Path<ThreadId>, own: OwnThreads) -> A
     get,
     path = "/threads/{thread}/events",
     responses(
-        (status = 200, description = "The events.", body = InspectorEvents),
+        (status = 200, description = "The events.", body = CopilotEvents),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn read_copilot_events(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<InspectorEvents>> {
+pub(super) async fn read_copilot_events(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<CopilotEvents>> {
     let mut lines = own.threads.newest_events(&own.caller.key(id.clone())).await?;
     if lines.is_empty() {
         let view = read_thread(Path(id), own).await?;
@@ -103,7 +98,7 @@ pub(super) async fn read_copilot_events(Path(id): Path<ThreadId>, own: OwnThread
     }
     // A line that is no JSON is damaged, and was reported when it was read.
     let events = lines.into_iter().filter_map(|line| RawValue::from_string(line).ok()).collect();
-    Ok(Json(InspectorEvents { events }))
+    Ok(Json(CopilotEvents { events }))
 }
 
 async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<ThreadView> {
@@ -112,7 +107,7 @@ async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Thr
     Ok(view)
 }
 
-impl From<&Message> for InspectorMessage {
+impl From<&Message> for CopilotMessage {
     fn from(message: &Message) -> Self {
         let (tool_call_id, calls) = match message {
             Message::Tool(result) => (Some(result.tool_call_id.clone()), None),
@@ -121,7 +116,7 @@ impl From<&Message> for InspectorMessage {
         };
         let flat = |call: &ToolCall| {
             let FunctionCall { name, arguments } = call.function.clone();
-            InspectorCall { id: call.id.clone(), name, args: arguments }
+            CopilotCall { id: call.id.clone(), name, args: arguments }
         };
         Self {
             id: message.id().clone(),

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{agents::find_agent, join_token::JoinTokens, threads::ThreadRecord};
+use super::{agents::find_agent, join_token::JoinTokens, threads::CopilotThread};
 use crate::{
     auth::{Principal, owner_of},
     http::{
@@ -49,8 +49,7 @@ pub(super) fn route_set(prefix: &str, tokens: Arc<JoinTokens>) -> RouteSet {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = CopilotJoinToken)]
-pub(super) struct JoinToken {
+pub(super) struct CopilotJoinToken {
     join_token: String,
 }
 
@@ -78,18 +77,18 @@ struct Channel {
     post,
     path = "/threads/subscribe",
     responses(
-        (status = 200, description = "The token, which is valid for one hour, but not longer than the caller's credential.", body = JoinToken),
+        (status = 200, description = "The token, which is valid for one hour, but not longer than the caller's credential.", body = CopilotJoinToken),
     ),
 )]
 pub(super) async fn subscribe(
     Extension(tokens): Extension<Arc<JoinTokens>>,
     Extension(caller): Extension<Caller>,
-) -> Json<JoinToken> {
+) -> Json<CopilotJoinToken> {
     let token = match caller.principal() {
         Some(principal) => tokens.issue(&principal, Instant::now()),
         None => "none".to_owned(),
     };
-    Json(JoinToken { join_token: token })
+    Json(CopilotJoinToken { join_token: token })
 }
 
 /// Reports changes of the caller's threads through a WebSocket.
@@ -216,7 +215,7 @@ fn messages_about(id: &ThreadId, change: ThreadChange, channels: &[Channel], thr
     };
     let mut messages = Vec::new();
     for channel in channels.iter().filter(|channel| channel.agent == thread.agent) {
-        let record = ThreadRecord::of((**thread).clone(), Some(&channel.name));
+        let record = CopilotThread::of((**thread).clone(), Some(&channel.name));
         messages.push(metadata(channel, operation, "thread", json!(record)));
         if change == ThreadChange::Begun {
             // Other tabs that show the thread connect to the run.

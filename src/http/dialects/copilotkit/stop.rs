@@ -32,8 +32,7 @@ pub(super) struct StopInput {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = CopilotStopResult)]
-pub(super) struct StopResult {
+pub(super) struct CopilotStopResult {
     stopped: bool,
     message: &'static str,
 }
@@ -44,7 +43,7 @@ pub(super) struct StopResult {
     path = "/agent/{agent}/stop/{thread}",
     request_body(content = StopInput, description = "May be absent."),
     responses(
-        (status = 200, description = "Whether a run is being cancelled.", body = StopResult),
+        (status = 200, description = "Whether a run is being cancelled.", body = CopilotStopResult),
         refuse::Agent, refuse::Body, refuse::Stateless, refuse::Store,
     ),
 )]
@@ -53,14 +52,14 @@ pub(super) async fn stop_copilot_run(
     Path((agent, thread)): Path<(String, ThreadId)>,
     Extension(caller): Extension<Caller>,
     request: Request,
-) -> ApiResult<Json<StopResult>> {
+) -> ApiResult<Json<CopilotStopResult>> {
     find_agent(&app, &agent)?;
     let threads = app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?;
     let body = read_body::read_small(&app, request).await?;
     let input: StopInput = read_body::decode_optional(&body)?;
     let stopped = stop_run(threads, &caller.key(thread), input.run_id.as_ref()).await?;
     let message = if stopped { "the run is being stopped" } else { "the thread has no such running run" };
-    Ok(Json(StopResult { stopped, message }))
+    Ok(Json(CopilotStopResult { stopped, message }))
 }
 
 /// Waits for a run that the page names: its request can arrive after the stop, or wait in the thread's queue.

@@ -36,9 +36,8 @@ pub(super) struct ThreadListQuery {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = CopilotThreadList)]
-pub(super) struct ThreadList {
-    threads: Vec<ThreadRecord>,
+pub(super) struct CopilotThreadList {
+    threads: Vec<CopilotThread>,
     /// `null` on the last page.
     #[schema(required)]
     next_cursor: Option<String>,
@@ -50,8 +49,7 @@ pub(super) struct ThreadList {
 /// A thread. Clients require all of these members, but this server has no organizations.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = CopilotThread)]
-pub(super) struct ThreadRecord {
+pub(super) struct CopilotThread {
     id: ThreadId,
     #[schema(required)]
     name: Option<String>,
@@ -65,8 +63,7 @@ pub(super) struct ThreadRecord {
 
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = CopilotThreadDeletion)]
-pub(super) struct DeleteResult {
+pub(super) struct CopilotThreadDeletion {
     thread_id: ThreadId,
     deleted: bool,
 }
@@ -85,7 +82,7 @@ pub(super) struct UpdateInput {
     path = "/threads",
     params(ThreadListQuery),
     responses(
-        (status = 200, description = "A page of threads.", body = ThreadList),
+        (status = 200, description = "A page of threads.", body = CopilotThreadList),
         refuse::Agent, refuse::Parameter, refuse::Store, refuse::Url,
     ),
 )]
@@ -93,7 +90,7 @@ pub(super) async fn list_copilot_threads(
     State(app): State<App>,
     Query(query): Query<ThreadListQuery>,
     own: OwnThreads,
-) -> ApiResult<Json<ThreadList>> {
+) -> ApiResult<Json<CopilotThreadList>> {
     let agent = query.agent_id.as_deref().map(|name| find_agent(&app, name)).transpose()?;
     let page = ThreadPage {
         after: query.cursor.as_deref().map(read_cursor).transpose()?,
@@ -103,9 +100,9 @@ pub(super) async fn list_copilot_threads(
         query: None,
     };
     let (found, next_cursor) = list_page(&own, page).await?;
-    let record = |thread| ThreadRecord::of(thread, query.agent_id.as_deref());
+    let record = |thread| CopilotThread::of(thread, query.agent_id.as_deref());
     let threads = found.into_iter().map(record).collect();
-    Ok(Json(ThreadList { threads, next_cursor, join_code: query.agent_id.clone() }))
+    Ok(Json(CopilotThreadList { threads, next_cursor, join_code: query.agent_id.clone() }))
 }
 
 /// Renames or archives a thread.
@@ -114,7 +111,7 @@ pub(super) async fn list_copilot_threads(
     path = "/threads/{thread}",
     request_body = UpdateInput,
     responses(
-        (status = 200, description = "The changed thread.", body = ThreadRecord),
+        (status = 200, description = "The changed thread.", body = CopilotThread),
         refuse::Body, refuse::Edit, refuse::Message, refuse::Store, refuse::Thread,
     ),
 )]
@@ -123,7 +120,7 @@ pub(super) async fn edit_copilot_thread(
     Path(id): Path<ThreadId>,
     own: OwnThreads,
     request: Request,
-) -> ApiResult<Json<ThreadRecord>> {
+) -> ApiResult<Json<CopilotThread>> {
     let body = read_body::read_small(&app, request).await?;
     let UpdateInput { name, archived } = decode_members(&body)?;
     let edit = ThreadEdit { title: name.map(Some), archived, ..ThreadEdit::default() };
@@ -135,22 +132,25 @@ pub(super) async fn edit_copilot_thread(
     post,
     path = "/threads/{thread}/archive",
     responses(
-        (status = 200, description = "The archived thread.", body = ThreadRecord),
+        (status = 200, description = "The archived thread.", body = CopilotThread),
         refuse::Edit, refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn archive_copilot_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<ThreadRecord>> {
+pub(super) async fn archive_copilot_thread(
+    Path(id): Path<ThreadId>,
+    own: OwnThreads,
+) -> ApiResult<Json<CopilotThread>> {
     let edit = ThreadEdit { archived: Some(true), ..ThreadEdit::default() };
     edit_thread(&own, id, edit).await
 }
 
-async fn edit_thread(own: &OwnThreads, id: ThreadId, edit: ThreadEdit) -> ApiResult<Json<ThreadRecord>> {
+async fn edit_thread(own: &OwnThreads, id: ThreadId, edit: ThreadEdit) -> ApiResult<Json<CopilotThread>> {
     let edited = own.threads.edit(&own.caller.key(id), edit).await;
     let thread = edited.map_err(|error| match error {
         ThreadError::TitleTooLong => ApiError::InvalidInput { path: "name".to_owned(), message: error.to_string() },
         error => error.into(),
     })?;
-    Ok(Json(ThreadRecord::of(thread, None)))
+    Ok(Json(CopilotThread::of(thread, None)))
 }
 
 /// Deletes a thread.
@@ -158,17 +158,20 @@ async fn edit_thread(own: &OwnThreads, id: ThreadId, edit: ThreadEdit) -> ApiRes
     delete,
     path = "/threads/{thread}",
     responses(
-        (status = 200, description = "The thread is deleted.", body = DeleteResult),
+        (status = 200, description = "The thread is deleted.", body = CopilotThreadDeletion),
         refuse::Store, refuse::Thread,
     ),
 )]
-pub(super) async fn delete_copilot_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult<Json<DeleteResult>> {
+pub(super) async fn delete_copilot_thread(
+    Path(id): Path<ThreadId>,
+    own: OwnThreads,
+) -> ApiResult<Json<CopilotThreadDeletion>> {
     let key = own.caller.key(id);
     own.threads.delete(&key).await?;
-    Ok(Json(DeleteResult { thread_id: key.id, deleted: true }))
+    Ok(Json(CopilotThreadDeletion { thread_id: key.id, deleted: true }))
 }
 
-impl ThreadRecord {
+impl CopilotThread {
     /// `agent` is the name that the client asked for, such as `default`: it looks for its threads by that name.
     pub(super) fn of(thread: Thread, agent: Option<&str>) -> Self {
         Self {

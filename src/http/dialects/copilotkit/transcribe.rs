@@ -101,8 +101,7 @@ impl From<ApiError> for TranscriptionError {
 
 /// There is no text.
 #[derive(Serialize, ToSchema)]
-#[schema(as = CopilotTranscriptionRefusal)]
-pub(super) struct TranscriptionRefusal {
+pub(super) struct CopilotTranscriptionRefusal {
     #[schema(value_type = String)]
     error: &'static str,
     message: String,
@@ -113,7 +112,7 @@ pub(super) struct TranscriptionRefusal {
 impl IntoResponse for TranscriptionError {
     fn into_response(self) -> Response {
         let (status, error, retryable) = self.refusal();
-        (status, Json(TranscriptionRefusal { error, message: self.to_string(), retryable })).into_response()
+        (status, Json(CopilotTranscriptionRefusal { error, message: self.to_string(), retryable })).into_response()
     }
 }
 
@@ -155,8 +154,7 @@ pub(super) struct SpeechInput {
 }
 
 #[derive(Serialize, ToSchema)]
-#[schema(as = CopilotTranscription)]
-pub(super) struct Transcription {
+pub(super) struct CopilotTranscription {
     text: String,
 }
 
@@ -171,11 +169,11 @@ pub(super) struct Transcription {
         (SpeechInput = "application/json"),
     ), description = "A file of sound."),
     responses(
-        (status = 200, description = "The text.", body = Transcription),
-        (status = 400, description = "No sound, or none that can be transcribed.", body = TranscriptionRefusal),
-        (status = 429, description = "Too many recordings at once.", body = TranscriptionRefusal),
-        (status = 502, description = "The service refuses or fails.", body = TranscriptionRefusal),
-        (status = 503, description = "The server has no service.", body = TranscriptionRefusal),
+        (status = 200, description = "The text.", body = CopilotTranscription),
+        (status = 400, description = "No sound, or none that can be transcribed.", body = CopilotTranscriptionRefusal),
+        (status = 429, description = "Too many recordings at once.", body = CopilotTranscriptionRefusal),
+        (status = 502, description = "The service refuses or fails.", body = CopilotTranscriptionRefusal),
+        (status = 503, description = "The server has no service.", body = CopilotTranscriptionRefusal),
     ),
 )]
 pub(super) async fn transcribe_copilot_speech(
@@ -183,7 +181,7 @@ pub(super) async fn transcribe_copilot_speech(
     Extension(transcriber): Extension<Transcriber>,
     Speaker(owner): Speaker,
     request: Request,
-) -> Result<Json<Transcription>, TranscriptionError> {
+) -> Result<Json<CopilotTranscription>, TranscriptionError> {
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
     // After the body: a client that is still sending may not read a refusal.
@@ -196,7 +194,7 @@ pub(super) async fn transcribe_copilot_speech(
     if !may_be_sound(&speech.media_type) {
         return Err(TranscriptionError::Format(shortened(&speech.media_type, MAX_QUOTED_CHARS)));
     }
-    Ok(Json(Transcription { text: service.transcribe(speech).await? }))
+    Ok(Json(CopilotTranscription { text: service.transcribe(speech).await? }))
 }
 
 fn speech_of(head: &Parts, body: Bytes) -> Result<Speech, TranscriptionError> {

@@ -50,16 +50,15 @@ pub(crate) struct JoinQuery {
     before: Option<String>,
 }
 
-/// The schemas of the responses, which `JoinAnswer` names.
+/// The schemas of the responses, which `JoinResponse` names.
 #[derive(OpenApi)]
-#[openapi(components(schemas(Hydration<'static>)))]
+#[openapi(components(schemas(JoinedThread<'static>)))]
 pub(crate) struct JoinSchemas;
 
 /// A thread, without the messages of its running run.
 #[derive(Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = JoinedThread)]
-struct Hydration<'a> {
+struct JoinedThread<'a> {
     messages: Vec<UiMessage<'a>>,
     /// The running run, if it is detached and so can be joined.
     #[schema(required)]
@@ -178,7 +177,7 @@ async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery
     let ThreadOverview { thread, runs, messages } = match threads.overview(&key, 1, before, limit).await {
         Ok(overview) => overview,
         // A page asks for the thread that it is about to begin.
-        Err(ThreadError::NoThread) => return Ok(Json(Hydration::default()).into_response()),
+        Err(ThreadError::NoThread) => return Ok(Json(JoinedThread::default()).into_response()),
         Err(error) => return Err(error.into()),
     };
     let mut pages = whole_turns(threads, &key, messages).await?;
@@ -193,7 +192,7 @@ async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery
     for interrupt in &mut pending {
         bind(interrupt, |id| calls.clone().find(|call| call.id == *id).map(|call| &call.function));
     }
-    let hydration = Hydration {
+    let hydration = JoinedThread {
         messages: ui_messages(pages.iter().rev().flat_map(|page| &page.messages)),
         active_run: running.map(|run| ActiveRun { run_id: &run.id }),
         interrupts: asking_run.as_ref().map(|run_id| OpenInterrupts { run_id, pending }),
