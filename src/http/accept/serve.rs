@@ -64,7 +64,7 @@ pub(crate) fn is_from_this_machine<B>(request: &Request<B>) -> bool {
     peer.is_some_and(|Peer(address)| address.to_canonical().is_loopback())
 }
 
-/// Marks a request that came over a connection beyond the limit.
+/// Marks a connection beyond the limit, which carries one request, and that request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BeyondLimit;
 
@@ -110,21 +110,14 @@ pub(crate) async fn serve<D: Future<Output = ()>>(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let (mut options, is_beyond_limit) = (options, connections.len() >= options.max);
-                if is_beyond_limit {
+                let beyond_limit = (connections.len() >= options.max).then_some(BeyondLimit);
+                if beyond_limit.is_some() {
                     log_full(&mut logged_full, options.max);
-                    options.head_timeout = options.head_timeout.min(RESERVED_HEAD_TIMEOUT);
                 }
-                let with_peer = move |mut request: Request<Incoming>| {
-                    request.extensions_mut().insert(Peer(peer.ip()));
-                    if is_beyond_limit {
-                        request.extensions_mut().insert(BeyondLimit);
-                    }
-                    request.map(Body::new)
-                };
-                let service = TowerToHyperService::new(router.clone().map_request(with_peer));
-                let reuse = if is_beyond_limit { Reuse::No } else { Reuse::Yes };
-                connections.spawn(connection(stream, service, options, reuse, metrics.clone(), stopping.clone()));
+                let (router, peer) = (router.clone(), Peer(peer.ip()));
+                let connection =
+                    connection(stream, router, peer, beyond_limit, options, metrics.clone(), stopping.clone());
+                connections.spawn(connection);
             }
             Err(error) => pause_after(&error).await,
         }
@@ -174,41 +167,37 @@ fn log_full(last: &mut Option<Instant>, max: usize) {
     }
 }
 
-/// Whether a connection may carry several requests.
-#[derive(Clone, Copy, PartialEq)]
-enum Reuse {
-    Yes,
-    No,
-}
-
-async fn connection<S>(
+async fn connection(
     stream: TcpStream,
-    service: TowerToHyperService<S>,
+    router: Router,
+    peer: Peer,
+    beyond_limit: Option<BeyondLimit>,
     options: Connections,
-    reuse: Reuse,
     metrics: Metrics,
     mut stopping: watch::Receiver<bool>,
-) where
-    S: tower::Service<Request<Incoming>, Response = axum::response::Response, Error = std::convert::Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send,
-{
+) {
+    let with_peer = move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        if let Some(mark) = beyond_limit {
+            request.extensions_mut().insert(mark);
+        }
+        request.map(Body::new)
+    };
+    let service = TowerToHyperService::new(router.map_request(with_peer));
+    let head_timeout = beyond_limit.map_or(options.head_timeout, |_| options.head_timeout.min(RESERVED_HEAD_TIMEOUT));
     // Events are small, and Nagle's algorithm would delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot turn off Nagle's algorithm");
     }
     let _open = GaugeCount::new(&metrics.http.connections);
     let stall_timeout = StallTimeout::new(stream, options.stall_timeout, metrics.clone());
-    let io = TokioIo::new(stall_timeout);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .keep_alive(reuse == Reuse::Yes)
+        .keep_alive(beyond_limit.is_none())
         // hyper adds it to an instant.
-        .header_read_timeout(options.head_timeout.min(FAR_FUTURE))
+        .header_read_timeout(head_timeout.min(FAR_FUTURE))
         .max_buf_size(MAX_BUFFER_BYTES)
-        .serve_connection(io, service)
+        .serve_connection(TokioIo::new(stall_timeout), service)
         .with_upgrades();
     tokio::pin!(connection);
     let result = tokio::select! {
