@@ -80,7 +80,8 @@ pub(crate) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
         http_binary: Some(true),
         websocket: Some(false),
         push_notifications: Some(false),
-        resumable: Some(app.threads.as_ref().is_some_and(|threads| threads.accepts_detached_runs())),
+        // A run is resumed by the log that it has if it is detached.
+        resumable: Some(app.threads.as_ref().is_some_and(|threads| threads.runs.options.runs.max_detached() > 0)),
     });
     capabilities
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::ThreadError;
 use crate::{
-    files::Files,
     protocol::RunId,
     run::{Runs, ThreadEvents, ThreadRuns},
     store::{RunRecord, StoreError, Thread, ThreadKey, ThreadParts, ThreadView},
@@ -14,7 +13,7 @@ use crate::{
 #[derive(Clone)]
 pub(crate) struct Threads {
     /// What these operations share with the runs: the store, the queues, the cache.
-    pub(super) runs: Arc<ThreadRuns>,
+    pub(crate) runs: Arc<ThreadRuns>,
     /// Starts the background tasks.
     pub(super) server: Arc<Runs>,
 }
@@ -23,16 +22,6 @@ impl Threads {
     /// The threads of a server; `None` if it stores none.
     pub(crate) fn of(server: &Arc<Runs>) -> Option<Self> {
         server.threads.as_ref().map(|runs| Self { runs: runs.clone(), server: server.clone() })
-    }
-
-    /// `None` if the store keeps no files.
-    pub(crate) fn files(&self) -> Option<&Files> {
-        self.runs.files.as_ref()
-    }
-
-    /// Returns whether a run can be detached, so that its response can be continued.
-    pub(crate) fn accepts_detached_runs(&self) -> bool {
-        self.runs.options.runs.max_detached() > 0
     }
 
     /// Checks that the store can be read and written, by a small write.

@@ -40,7 +40,7 @@ impl FromRequestParts<App> for OwnFiles {
 
 /// Returns the files of the server, with its threads.
 pub(super) fn files_of(app: &App) -> ApiResult<(Arc<ThreadRuns>, Files)> {
-    let threads = app.runs.threads.as_ref().ok_or(ApiError::NoStoredThreads)?;
+    let threads = &app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?.runs;
     let files = threads.files.clone().ok_or(ApiError::NoFiles)?;
     Ok((threads.clone(), files))
 }

@@ -73,7 +73,7 @@ pub(crate) async fn export_thread(
     let key = own.caller.key(id);
     let mut permit = app.response_permit(&key).await?;
     let mut content = own.threads.export(&key).await?;
-    if let Some(files) = own.threads.files().filter(|_| loads_files) {
+    if let Some(files) = own.threads.runs.files.as_ref().filter(|_| loads_files) {
         let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
         let loading = files.loading(&key.owner, messages, LoadedFor::Export).await?;
         permit = permit.and(app.runs.memory.copy(own.caller.principal().as_ref(), loading.bytes()).await?);
