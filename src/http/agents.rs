@@ -36,7 +36,7 @@ pub(crate) struct AgentSummary {
 )]
 pub(crate) async fn list_agents(State(app): State<App>, Extension(caller): Extension<Caller>) -> Json<AgentList> {
     let transcribe = app.options.transcribe_path.clone();
-    Json(AgentList { agents: summaries(&app, caller.principal().as_ref()), transcribe })
+    Json(AgentList { agents: summaries(&app, caller.principal.as_ref()), transcribe })
 }
 
 /// The agents that the caller may use, in the order in which they were added.
@@ -65,7 +65,7 @@ pub(crate) async fn read_capabilities(
     Extension(caller): Extension<Caller>,
 ) -> ApiResult<Json<AgentCapabilities>> {
     let agent = find_agent(&app, Some(&agent))?;
-    if app.allows(&agent, caller.principal().as_ref()) {
+    if app.allows(&agent, caller.principal.as_ref()) {
         Ok(Json(declared(&app, &agent)))
     } else {
         Err(ApiError::AgentNotAllowed(agent.name().to_owned()))

@@ -6,7 +6,6 @@ use tokio::time::timeout;
 
 use super::{App, Caller, accept::own_address::OwnAddress};
 use crate::{
-    auth::owner_of,
     files::{FileUrls, UrlSigner, event_names_files, event_of_line},
     protocol::{Event, Message, encode::Encoder},
 };
@@ -29,17 +28,12 @@ impl ClientFiles {
     /// Returns `None` for a server that keeps no files.
     pub(crate) async fn of(app: &App, caller: &Caller) -> Option<Self> {
         let files = app.threads.as_ref()?.runs.files.as_ref()?;
-        let reached_at = caller.reached_at()?.clone();
+        let reached_at = caller.reached_at.clone()?;
         let signer = timeout(SECRET_TIME, files.signer()).await.ok().and_then(Result::ok);
         if signer.is_none() {
             tracing::warn!("the URLs of files cannot be signed now: the store does not answer");
         }
-        Some(Self {
-            signer,
-            owner: owner_of(caller.principal().as_ref()),
-            public_url: files.options().public_url.clone(),
-            reached_at,
-        })
+        Some(Self { signer, owner: caller.owner(), public_url: files.options().public_url.clone(), reached_at })
     }
 
     pub(crate) fn urls(&self) -> FileUrls {

@@ -73,7 +73,7 @@ pub(crate) async fn connect_thread(
     let permit = app.response_permit(&key).await?;
     let connection = threads.connect(&key, NonZeroUsize::MIN).await?;
     let restated = RestatedThread::new(key.id, &connection, run_id);
-    Ok(restated.respond(&app, connection, encoder, caller.principal(), permit))
+    Ok(restated.respond(&app, connection, encoder, caller.principal, permit))
 }
 
 /// Events that give a client a thread. The last run of them has not ended.

@@ -11,10 +11,7 @@ use super::{
     ApiError, ApiResult, App, Caller, Path, RouteAccess, RouteSet, login_pages, refuse,
     threads::pages::{TimeText, time},
 };
-use crate::{
-    agent::{Connected, LoginError, Logins},
-    auth::owner_of,
-};
+use crate::agent::{Connected, LoginError, Logins};
 
 pub(crate) fn route_sets(logins: Arc<dyn Logins>) -> Vec<RouteSet> {
     let routes: OpenApiRouter<App> =
@@ -53,7 +50,7 @@ async fn list_connections(
     Extension(logins): Extension<Arc<dyn Logins>>,
     Extension(caller): Extension<Caller>,
 ) -> ApiResult<Json<ConnectionList>> {
-    let connected = logins.list(&owner_of(caller.principal().as_ref())).await?;
+    let connected = logins.list(&caller.owner()).await?;
     let connection = |Connected { server, since, scope, ends_at }| Connection {
         server,
         connected_at: time(since),
@@ -75,7 +72,7 @@ async fn revoke_connection(
     Extension(caller): Extension<Caller>,
     Path(server): Path<String>,
 ) -> ApiResult<StatusCode> {
-    logins.revoke(&owner_of(caller.principal().as_ref()), &server).await?;
+    logins.revoke(&caller.owner(), &server).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -32,7 +32,6 @@ use crate::{
     base::RunErrorCode,
     protocol::{Event, RunId, ThreadId, encode::Encoder, event::RunError},
     run::{FollowError, Follower},
-    store::ThreadKey,
 };
 
 /// The header `Last-Event-ID`.
@@ -74,7 +73,7 @@ pub(crate) async fn follow_run(
         None => query.after.map_or(Ok(0), |after| event_number("after", &after))?,
     };
     let encoder = ClientEncoder::new(&app, &caller, Encoder::negotiate(accepted(&headers))).await;
-    follow_after(&app, caller.principal(), &caller.key(thread), &run, after, encoder).await
+    follow_after(&app, &caller, thread, &run, after, encoder).await
 }
 
 /// Returns the number of the last event that a reconnecting client has.
@@ -92,19 +91,20 @@ pub(crate) fn event_number(name: &'static str, value: &str) -> ApiResult<u64> {
 /// Responds with the events of a detached run after the event with number `after`.
 pub(crate) async fn follow_after(
     app: &App,
-    caller: Option<Principal>,
-    key: &ThreadKey,
+    caller: &Caller,
+    thread: ThreadId,
     run: &RunId,
     after: u64,
     encoder: ClientEncoder,
 ) -> ApiResult {
     let threads = app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?;
-    let follower = threads.follow(key, run, after).await?;
+    let follower = threads.follow(&caller.key(thread), run, after).await?;
     let Some(mut follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     if let Encoder::Dialect(_) = encoder.encoder {
         follower.rewind();
     }
-    Ok(FollowedRun { skip: after, caller, ..FollowedRun::new(follower) }.respond(app, encoder))
+    Ok(FollowedRun { skip: after, caller: caller.principal.clone(), ..FollowedRun::new(follower) }
+        .respond(app, encoder))
 }
 
 /// The events of a detached run as a response, each with its number.

@@ -40,7 +40,7 @@ pub(crate) async fn read_run<T>(
 ) -> Result<(ReadRun, T), ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
-    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
+    let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.clone());
     app.runs.check_limits(principal.as_ref())?;
     let body = read_body::read(app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };

@@ -165,7 +165,7 @@ async fn reconnect(app: &App, agent: &AgentEntry, after: u64, request: Request) 
     drop(body);
     let encoder = ClientEncoder::new(app, caller, encoder_for(&input, &head.headers)).await;
     let encoder = encoder.without_subagents(without_subagents(app, agent, &input)?);
-    follow_after(app, caller.principal(), &caller.key(input.thread_id), &input.run_id, after, encoder).await
+    follow_after(app, caller, input.thread_id, &input.run_id, after, encoder).await
 }
 
 /// Returns the input, and the number of values in its open members.

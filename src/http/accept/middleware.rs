@@ -40,16 +40,12 @@ pub(crate) fn authenticated(routes: Router<App>, app: &App) -> Router<App> {
 #[derive(Clone)]
 pub(crate) struct Caller {
     /// `None` without authentication.
-    principal: Option<Principal>,
-    /// `None` if the server keeps no files, whose URLs alone need it.
-    reached_at: Option<OwnAddress>,
+    pub(crate) principal: Option<Principal>,
+    /// The address at which it has reached this server. `None` if the server keeps no files, whose URLs alone need it.
+    pub(crate) reached_at: Option<OwnAddress>,
 }
 
 impl Caller {
-    pub(crate) fn principal(&self) -> Option<Principal> {
-        self.principal.clone()
-    }
-
     /// The owner of its threads and permits.
     pub(crate) fn owner(&self) -> Arc<str> {
         owner_of(self.principal.as_ref())
@@ -57,11 +53,6 @@ impl Caller {
 
     pub(crate) fn key(&self, thread: ThreadId) -> ThreadKey {
         ThreadKey { owner: self.owner(), id: thread }
-    }
-
-    /// The address at which it has reached this server.
-    pub(crate) fn reached_at(&self) -> Option<&OwnAddress> {
-        self.reached_at.as_ref()
     }
 }
 

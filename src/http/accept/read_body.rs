@@ -32,9 +32,9 @@ const MIN_PIECE_BYTES: usize = 64;
 
 /// Reads a body of at most `max_body_bytes`. Its memory counts towards the budget until the last clone is dropped.
 pub(crate) async fn read(app: &App, head: &Parts, body: Body) -> Result<Bytes, ApiError> {
-    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
+    let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.as_ref());
     let time = app.options.body_timeout;
-    read_at_most(app, head, &owner_of(principal.as_ref()), body, app.options.max_body_bytes, time).await
+    read_at_most(app, head, &owner_of(principal), body, app.options.max_body_bytes, time).await
 }
 
 /// Reads a file of at most `max_bytes`. A larger one than other bodies has more time in proportion.
@@ -54,8 +54,8 @@ pub(crate) async fn read_file(
 /// Reads the body of a route that needs only a few members: at most 64 KiB.
 pub(crate) async fn read_small(app: &App, request: Request) -> Result<Bytes, ApiError> {
     let (head, body) = request.into_parts();
-    let principal = head.extensions.get::<Caller>().and_then(Caller::principal);
-    let (owner, time) = (owner_of(principal.as_ref()), app.options.body_timeout);
+    let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.as_ref());
+    let (owner, time) = (owner_of(principal), app.options.body_timeout);
     read_at_most(app, &head, &owner, body, app.options.max_body_bytes.min(SMALL_BYTES), time).await
 }
 

@@ -7,7 +7,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    auth::owner_of,
     files::{FileUrls, Files},
     http::{
         ApiError, ApiResult, App, ClientFiles,
@@ -34,7 +33,7 @@ impl FromRequestParts<App> for OwnFiles {
         let caller = middleware::authenticate_caller(app, head).await?;
         let (threads, files) = files_of(app)?;
         let urls = ClientFiles::of(app, &caller).await.ok_or(ApiError::NoFiles)?.urls();
-        Ok(Self { files, threads, owner: owner_of(caller.principal().as_ref()), urls })
+        Ok(Self { files, threads, owner: caller.owner(), urls })
     }
 }
 

@@ -63,8 +63,8 @@ pub(crate) async fn follow_threads(
     State(app): State<App>,
     OwnThreads { threads, caller, .. }: OwnThreads,
 ) -> ApiResult {
-    let (caller, owner) = (caller.principal(), caller.owner());
-    let permit = app.take_stream(caller.as_ref())?;
+    let owner = caller.owner();
+    let permit = app.take_stream(caller.principal.as_ref())?;
     let mut events = threads.follow_changes(owner.clone());
     let frames = stream! {
         let _permit = permit;
@@ -75,7 +75,7 @@ pub(crate) async fn follow_threads(
             }
         }
     };
-    Ok(respond_live(app.options.keep_alive, caller.as_ref(), frames))
+    Ok(respond_live(app.options.keep_alive, caller.principal.as_ref(), frames))
 }
 
 /// Returns the frames of an event, which all readers share. There are none of earlier changes of a deleted thread.

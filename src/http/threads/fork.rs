@@ -44,11 +44,11 @@ pub(crate) async fn fork_thread(
 ) -> ApiResult<(StatusCode, Json<ThreadSummary>)> {
     let body = read_body::read_small(&app, request).await?;
     let input: ForkInput = read_body::decode_optional(&body)?;
-    let (caller, key) = (own.caller.principal(), own.caller.key(id));
-    let _permit = app.runs.reserve(caller.as_ref())?;
+    let (caller, key) = (own.caller.principal.as_ref(), own.caller.key(id));
+    let _permit = app.runs.reserve(caller)?;
     let new_id = input.thread_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
     let bytes = own.threads.thread(&key).await?.bytes;
-    let _memory = app.runs.memory.copy(caller.as_ref(), bytes).await?;
+    let _memory = app.runs.memory.copy(caller, bytes).await?;
     let copy = own.threads.fork(&key, new_id, input.message_id.as_ref()).await?;
     Ok((StatusCode::CREATED, Json(copy.into())))
 }

@@ -76,7 +76,7 @@ pub(crate) async fn export_thread(
     if let Some(files) = own.threads.runs.files.as_ref().filter(|_| loads_files) {
         let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
         let loading = files.loading(&key.owner, messages, LoadedFor::Export).await?;
-        permit = permit.and(app.runs.memory.copy(own.caller.principal().as_ref(), loading.bytes()).await?);
+        permit = permit.and(app.runs.memory.copy(own.caller.principal.as_ref(), loading.bytes()).await?);
         loading.load().await;
     }
     own.present(content.messages.iter_mut().map(|copied| &mut copied.message));
@@ -103,12 +103,12 @@ pub(crate) async fn import_thread(
     request: Request,
 ) -> ApiResult<(StatusCode, Json<ThreadSummary>)> {
     let (head, body) = request.into_parts();
-    let caller = own.caller.principal();
-    app.runs.check_limits(caller.as_ref())?;
+    let caller = own.caller.principal.as_ref();
+    app.runs.check_limits(caller)?;
     let body = read_body::read(&app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
-    let _permit = app.runs.reserve(caller.as_ref())?;
-    let _memory = app.runs.memory.request(caller.as_ref(), size).await?;
+    let _permit = app.runs.reserve(caller)?;
+    let _memory = app.runs.memory.request(caller, size).await?;
     let json = decode_value(&body)?;
     drop(body);
     let ThreadExport { thread_id, content } = serde_json::from_value(json).map_err(|error| {

@@ -63,7 +63,7 @@ pub(super) async fn connect_copilot_thread(
     let connection = threads.connect(&key, options.restated_runs).await?;
     let Some(view) = &connection.view else { return Ok(empty(&encoder)) };
     let restated = restate(view, connection.running.as_ref().map(|follower| &follower.run_id));
-    Ok(restated.respond(&app, connection, encoder, caller.principal(), permit))
+    Ok(restated.respond(&app, connection, encoder, caller.principal, permit))
 }
 
 fn empty(encoder: &ClientEncoder) -> Response {

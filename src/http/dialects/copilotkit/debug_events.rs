@@ -46,13 +46,13 @@ pub(super) async fn follow_copilot_runs(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> ApiResult {
-    let principal = caller.principal();
+    let principal = caller.principal.as_ref();
     if principal.is_none() && !is_from_this_machine(&request) {
         return Err(ApiError::LoopbackOnly("the events of all runs"));
     }
     let files = ClientFiles::of(&app, &caller).await;
-    let permit = app.take_stream(principal.as_ref())?;
-    let Some(mut events) = app.runs.debug_events(principal.as_ref()) else {
+    let permit = app.take_stream(principal)?;
+    let Some(mut events) = app.runs.debug_events(principal) else {
         return Err(StartError::ShuttingDown.into());
     };
     let frames = stream! {
@@ -61,7 +61,7 @@ pub(super) async fn follow_copilot_runs(
             yield frame(&event, files.as_ref());
         }
     };
-    Ok(sse_response::respond_live(app.options.keep_alive, principal.as_ref(), frames))
+    Ok(sse_response::respond_live(app.options.keep_alive, principal, frames))
 }
 
 fn frame(debug: &DebugEvent, files: Option<&ClientFiles>) -> Bytes {

@@ -103,7 +103,7 @@ pub(super) async fn read_copilot_info(
     OriginalUri(uri): OriginalUri,
     headers: HeaderMap,
 ) -> Json<CopilotInfo> {
-    let (is_stored, caller) = (app.threads.is_some(), caller.principal());
+    let (is_stored, caller) = (app.threads.is_some(), caller.principal.as_ref());
     let intelligence = socket_url(&headers, uri.path()).filter(|_| is_stored).map(|ws_url| LiveList { ws_url });
     let thread_endpoints = CopilotThreadEndpoints {
         list: is_stored,
@@ -119,11 +119,11 @@ pub(super) async fn read_copilot_info(
         agents.insert(name.to_owned(), CopilotAgent::of(&app, entry));
     };
     let mut has_default = false;
-    for entry in app.agents(caller.as_ref()) {
+    for entry in app.agents(caller) {
         has_default |= entry.name() == DEFAULT_AGENT;
         add(entry.name(), &entry);
     }
-    if let Some(entry) = app.runs.agent(None).filter(|entry| app.allows(entry, caller.as_ref()))
+    if let Some(entry) = app.runs.agent(None).filter(|entry| app.allows(entry, caller))
         && !has_default
     {
         add(DEFAULT_AGENT, &entry);

@@ -84,7 +84,7 @@ pub(super) async fn subscribe(
     Extension(tokens): Extension<Arc<JoinTokens>>,
     Extension(caller): Extension<Caller>,
 ) -> Json<CopilotJoinToken> {
-    let token = match caller.principal() {
+    let token = match caller.principal {
         Some(principal) => tokens.issue(&principal, Instant::now()),
         None => "none".to_owned(),
     };

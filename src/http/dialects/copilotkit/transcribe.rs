@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    auth::owner_of,
     base::{
         base64_text::LENIENT,
         permits::Permits,
@@ -136,7 +135,7 @@ impl FromRequestParts<App> for Speaker {
     type Rejection = ApiError;
 
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        Ok(Self(owner_of(authenticate_caller(app, head).await?.principal().as_ref())))
+        Ok(Self(authenticate_caller(app, head).await?.owner()))
     }
 }
 

@@ -159,7 +159,7 @@ async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap)
     };
     let encoder = Encoder::Dialect(Box::<TanStackEncoder>::default());
     let encoder = ClientEncoder::new(app, caller, encoder).await;
-    follow_after(app, caller.principal(), &caller.key(thread), run, after, encoder).await
+    follow_after(app, caller, thread, run, after, encoder).await
 }
 
 async fn hydrate(app: &App, threads: &Threads, caller: &Caller, query: JoinQuery) -> ApiResult {
