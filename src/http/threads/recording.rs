@@ -36,13 +36,13 @@ pub(crate) async fn read_recording(Path((thread, run)): Path<(ThreadId, RunId)>,
         let next = recording.next().await.inspect_err(log_failure)?;
         Ok::<_, ThreadError>(next.map(|lines| (lines, recording)))
     });
-    let mut response = Body::from_stream(lines).into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, JSON_LINES);
-    headers.insert(header::CONTENT_DISPOSITION, disposition.try_into().map_err(|_| ApiError::Internal)?);
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
-    Ok(response)
+    let headers = [
+        (header::CONTENT_TYPE, JSON_LINES),
+        (header::CONTENT_DISPOSITION, disposition.try_into().map_err(|_| ApiError::Internal)?),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin")),
+    ];
+    Ok((headers, Body::from_stream(lines)).into_response())
 }
 
 fn log_failure(error: &ThreadError) {
