@@ -26,6 +26,7 @@ pub(crate) struct Query<T>(pub(crate) T);
 
 /// The threads of the caller. A server that stores none refuses the request.
 pub(crate) struct OwnThreads {
+    pub(crate) app: App,
     pub(crate) threads: Threads,
     pub(crate) caller: Caller,
     files: Option<ClientFiles>,
@@ -52,7 +53,7 @@ impl FromRequestParts<App> for OwnThreads {
         let threads = app.threads.clone().ok_or(ApiError::NoStoredThreads)?;
         let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?.clone();
         let files = ClientFiles::of(app, &caller).await;
-        Ok(Self { threads, caller, files })
+        Ok(Self { app: app.clone(), threads, caller, files })
     }
 }
 

@@ -1,17 +1,13 @@
 //! `PATCH` and `DELETE /threads/{thread}`, and `DELETE /threads`.
 
-use axum::{
-    Json,
-    extract::{Request, State},
-    http::StatusCode,
-};
+use axum::{Json, extract::Request, http::StatusCode};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummary;
 use crate::{
-    http::{ApiError, ApiResult, App, OwnThreads, Path, read_body, refuse},
+    http::{ApiError, ApiResult, OwnThreads, Path, read_body, refuse},
     protocol::{JsonObject, MessageId, ThreadId, decode::decode_value},
     threads::ThreadEdit,
 };
@@ -44,12 +40,11 @@ pub(crate) struct ThreadEditInput {
     ),
 )]
 pub(crate) async fn edit_thread(
-    State(app): State<App>,
     Path(id): Path<ThreadId>,
     own: OwnThreads,
     request: Request,
 ) -> ApiResult<Json<ThreadSummary>> {
-    let body = read_body::read_small(&app, request).await?;
+    let body = read_body::read_small(&own.app, request).await?;
     let edit = read_edit(decode_value(&body)?)?;
     let thread = own.threads.edit(&own.caller.key(id), edit).await?;
     Ok(Json(thread.into()))

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use async_stream::stream;
-use axum::extract::State;
 use bytes::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,7 +10,7 @@ use utoipa::ToSchema;
 use super::list::ThreadSummary;
 use crate::{
     http::{
-        ApiResult, App, OwnThreads, refuse,
+        ApiResult, OwnThreads, refuse,
         sse_response::{frame, respond_live},
     },
     protocol::ThreadId,
@@ -59,10 +58,7 @@ pub(crate) struct ChangeJson {
         refuse::Streams,
     ),
 )]
-pub(crate) async fn follow_threads(
-    State(app): State<App>,
-    OwnThreads { threads, caller, .. }: OwnThreads,
-) -> ApiResult {
+pub(crate) async fn follow_threads(OwnThreads { app, threads, caller, .. }: OwnThreads) -> ApiResult {
     let owner = caller.owner();
     let permit = app.take_stream(caller.principal.as_ref())?;
     let mut events = threads.follow_changes(owner.clone());

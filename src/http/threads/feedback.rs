@@ -1,14 +1,11 @@
 //! `POST /threads/{thread}/messages/{message}/feedback`: the caller's opinion of a message.
 
-use axum::{
-    extract::{Request, State},
-    http::StatusCode,
-};
+use axum::{extract::Request, http::StatusCode};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::{ApiResult, App, OwnThreads, Path, read_body, refuse},
+    http::{ApiResult, OwnThreads, Path, read_body, refuse},
     protocol::{MessageId, ThreadId, decode::decode_members},
 };
 
@@ -29,12 +26,11 @@ pub(crate) struct FeedbackInput {
     responses((status = 204, description = "The feedback is stored."), refuse::Body, refuse::Message, refuse::Store, refuse::Thread)
 )]
 pub(crate) async fn give_feedback(
-    State(app): State<App>,
     Path((thread, message)): Path<(ThreadId, MessageId)>,
     own: OwnThreads,
     request: Request,
 ) -> ApiResult<StatusCode> {
-    let body = read_body::read_small(&app, request).await?;
+    let body = read_body::read_small(&own.app, request).await?;
     let FeedbackInput { score, comment } = decode_members(&body)?;
     own.threads.give_feedback(&own.caller.key(thread), &message, score, comment).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -1,16 +1,12 @@
 //! `POST /threads/{thread}/fork`: a new thread that begins as a copy of a branch.
 
-use axum::{
-    Json,
-    extract::{Request, State},
-    http::StatusCode,
-};
+use axum::{Json, extract::Request, http::StatusCode};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::list::ThreadSummary;
 use crate::{
-    http::{ApiResult, App, OwnThreads, Path, read_body, refuse},
+    http::{ApiResult, OwnThreads, Path, read_body, refuse},
     protocol::{MessageId, ThreadId},
 };
 
@@ -37,18 +33,17 @@ pub(crate) struct ForkInput {
     ),
 )]
 pub(crate) async fn fork_thread(
-    State(app): State<App>,
     Path(id): Path<ThreadId>,
     own: OwnThreads,
     request: Request,
 ) -> ApiResult<(StatusCode, Json<ThreadSummary>)> {
-    let body = read_body::read_small(&app, request).await?;
+    let body = read_body::read_small(&own.app, request).await?;
     let input: ForkInput = read_body::decode_optional(&body)?;
     let (caller, key) = (own.caller.principal.as_ref(), own.caller.key(id));
-    let _permit = app.runs.reserve(caller)?;
+    let _permit = own.app.runs.reserve(caller)?;
     let new_id = input.thread_id.unwrap_or_else(|| uuid::Uuid::new_v4().to_string().into());
     let bytes = own.threads.thread(&key).await?.bytes;
-    let _memory = app.runs.memory.copy(caller, bytes).await?;
+    let _memory = own.app.runs.memory.copy(caller, bytes).await?;
     let copy = own.threads.fork(&key, new_id, input.message_id.as_ref()).await?;
     Ok((StatusCode::CREATED, Json(copy.into())))
 }

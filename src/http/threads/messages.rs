@@ -1,12 +1,11 @@
 //! `GET /threads/{thread}/messages`: the messages of the current branch or of a run, page by page.
 
-use axum::extract::State;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::pages::page_size;
 use crate::{
-    http::{ApiError, ApiResult, App, OwnThreads, Path, Query, refuse},
+    http::{ApiError, ApiResult, OwnThreads, Path, Query, refuse},
     protocol::{RunId, ThreadId},
     threads::MessageList,
 };
@@ -37,7 +36,6 @@ pub(crate) struct MessagesQuery {
     ),
 )]
 pub(crate) async fn list_messages(
-    State(app): State<App>,
     Path(id): Path<ThreadId>,
     Query(query): Query<MessagesQuery>,
     own: OwnThreads,
@@ -47,7 +45,7 @@ pub(crate) async fn list_messages(
     let before =
         before.map_err(|_| ApiError::InvalidParameter { name: "before", expected: "the `before` of another page" })?;
     let key = own.caller.key(id);
-    let permit = app.response_permit(&key).await?;
+    let permit = own.app.response_permit(&key).await?;
     let mut list = own.threads.messages(&key, before, query.run.as_ref(), limit).await?;
     own.present(&mut list.messages);
     permit.json(&list)

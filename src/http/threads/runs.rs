@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::{Json, extract::State, http::StatusCode, response::IntoResponse as _};
+use axum::{Json, http::StatusCode, response::IntoResponse as _};
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::{IntoParams, ToSchema, openapi::schema::ObjectBuilder};
@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema, openapi::schema::ObjectBuilder};
 use super::pages::{TimeText, time};
 use crate::{
     http::{
-        ApiError, ApiResult, App, OwnThreads, Path, Query,
+        ApiError, ApiResult, OwnThreads, Path, Query,
         openapi::schema::text_of,
         refuse,
         run_document::{DocumentReader, RunDocument, next_events},
@@ -82,7 +82,6 @@ pub(crate) struct Cancellation {
     ),
 )]
 pub(crate) async fn read_run(
-    State(app): State<App>,
     Path((thread, id)): Path<(ThreadId, RunId)>,
     Query(query): Query<RunQuery>,
     own: OwnThreads,
@@ -99,7 +98,7 @@ pub(crate) async fn read_run(
         }
     }
     // Not before: who waits needs no memory.
-    let permit = app.response_permit(&key).await?;
+    let permit = own.app.response_permit(&key).await?;
     let mut follower = own.threads.follower(&key, &run, 0)?;
     let mut reader = DocumentReader::for_log(key.id, id);
     while let Some(events) = next_events(&mut follower).await.map_err(unreadable)? {

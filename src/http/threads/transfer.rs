@@ -1,10 +1,6 @@
 //! `GET /threads/{thread}/export` and `POST /threads/import`: a thread with everything that is stored of it, as JSON.
 
-use axum::{
-    Json,
-    extract::{Request, State},
-    http::StatusCode,
-};
+use axum::{Json, extract::Request, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -12,7 +8,7 @@ use super::list::ThreadSummary;
 use crate::{
     base::text::shortened,
     files::LoadedFor,
-    http::{ApiError, ApiResult, App, OwnThreads, Path, Query, read_body, refuse},
+    http::{ApiError, ApiResult, OwnThreads, Path, Query, read_body, refuse},
     protocol::{
         ThreadId,
         decode::{count_values, decode_value},
@@ -60,7 +56,6 @@ pub(crate) struct ImportQuery {
     ),
 )]
 pub(crate) async fn export_thread(
-    State(app): State<App>,
     Path(id): Path<ThreadId>,
     Query(query): Query<ExportQuery>,
     own: OwnThreads,
@@ -71,12 +66,12 @@ pub(crate) async fn export_thread(
         Some(_) => return Err(ApiError::InvalidParameter { name: "files", expected: "`url` or `inline`" }),
     };
     let key = own.caller.key(id);
-    let mut permit = app.response_permit(&key).await?;
+    let mut permit = own.app.response_permit(&key).await?;
     let mut content = own.threads.export(&key).await?;
     if let Some(files) = own.threads.runs.files.as_ref().filter(|_| loads_files) {
         let messages = content.messages.iter_mut().map(|copied| &mut copied.message).collect();
         let loading = files.loading(&key.owner, messages, LoadedFor::Export).await?;
-        permit = permit.and(app.runs.memory.copy(own.caller.principal.as_ref(), loading.bytes()).await?);
+        permit = permit.and(own.app.runs.memory.copy(own.caller.principal.as_ref(), loading.bytes()).await?);
         loading.load().await;
     }
     own.present(content.messages.iter_mut().map(|copied| &mut copied.message));
@@ -97,18 +92,17 @@ pub(crate) async fn export_thread(
     ),
 )]
 pub(crate) async fn import_thread(
-    State(app): State<App>,
     Query(query): Query<ImportQuery>,
     own: OwnThreads,
     request: Request,
 ) -> ApiResult<(StatusCode, Json<ThreadSummary>)> {
     let (head, body) = request.into_parts();
     let caller = own.caller.principal.as_ref();
-    app.runs.check_limits(caller)?;
-    let body = read_body::read(&app, &head, body).await?;
+    own.app.runs.check_limits(caller)?;
+    let body = read_body::read(&own.app, &head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
-    let _permit = app.runs.reserve(caller)?;
-    let _memory = app.runs.memory.request(caller, size).await?;
+    let _permit = own.app.runs.reserve(caller)?;
+    let _memory = own.app.runs.memory.request(caller, size).await?;
     let json = decode_value(&body)?;
     drop(body);
     let ThreadExport { thread_id, content } = serde_json::from_value(json).map_err(|error| {

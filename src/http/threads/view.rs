@@ -1,6 +1,5 @@
 //! `GET /threads/{thread}`: a thread with its newest messages and runs.
 
-use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -10,7 +9,7 @@ use super::{
     runs::RunJson,
 };
 use crate::{
-    http::{ApiResult, App, OwnThreads, Path, refuse},
+    http::{ApiResult, OwnThreads, Path, refuse},
     protocol::{Interrupt, JsonObject, RunId, ThreadId},
     threads::MessageList,
 };
@@ -54,9 +53,9 @@ pub(crate) struct ThreadJson {
     path = "/threads/{thread}",
     responses((status = 200, description = "The thread.", body = ThreadJson), refuse::ResponseMemory, refuse::Store, refuse::Thread)
 )]
-pub(crate) async fn read_thread(State(app): State<App>, Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
+pub(crate) async fn read_thread(Path(id): Path<ThreadId>, own: OwnThreads) -> ApiResult {
     let key = own.caller.key(id);
-    let permit = app.response_permit(&key).await?;
+    let permit = own.app.response_permit(&key).await?;
     let mut view = own.threads.overview(&key, RUNS_PER_THREAD, None, PAGE_SIZE).await?;
     own.present(&mut view.messages.messages);
     let thread = view.thread;
@@ -73,6 +72,6 @@ pub(crate) async fn read_thread(State(app): State<App>, Path(id): Path<ThreadId>
         version: thread.version,
         created_at: time(thread.created_at),
         updated_at: time(thread.updated_at),
-        runs: view.runs.into_iter().map(|run| RunJson::new(run, &app.runs.metrics.prices)).collect(),
+        runs: view.runs.into_iter().map(|run| RunJson::new(run, &own.app.runs.metrics.prices)).collect(),
     })
 }

@@ -1,16 +1,13 @@
 //! A caller's threads in the format of CopilotKit's thread list.
 
-use axum::{
-    Json,
-    extract::{Request, State},
-};
+use axum::{Json, extract::Request};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::agents::find_agent;
 use crate::{
     http::{
-        ApiError, ApiResult, App, OwnThreads, Path, Query, read_body, refuse,
+        ApiError, ApiResult, OwnThreads, Path, Query, read_body, refuse,
         threads::pages::{TimeText, list_page, page_size, read_cursor, time},
     },
     protocol::{ThreadId, decode::decode_members},
@@ -87,11 +84,10 @@ pub(super) struct UpdateInput {
     ),
 )]
 pub(super) async fn list_copilot_threads(
-    State(app): State<App>,
     Query(query): Query<ThreadListQuery>,
     own: OwnThreads,
 ) -> ApiResult<Json<CopilotThreadList>> {
-    let agent = query.agent_id.as_deref().map(|name| find_agent(&app, name)).transpose()?;
+    let agent = query.agent_id.as_deref().map(|name| find_agent(&own.app, name)).transpose()?;
     let page = ThreadPage {
         after: query.cursor.as_deref().map(read_cursor).transpose()?,
         limit: page_size(query.limit.as_deref())?,
@@ -116,12 +112,11 @@ pub(super) async fn list_copilot_threads(
     ),
 )]
 pub(super) async fn edit_copilot_thread(
-    State(app): State<App>,
     Path(id): Path<ThreadId>,
     own: OwnThreads,
     request: Request,
 ) -> ApiResult<Json<CopilotThread>> {
-    let body = read_body::read_small(&app, request).await?;
+    let body = read_body::read_small(&own.app, request).await?;
     let UpdateInput { name, archived } = decode_members(&body)?;
     let edit = ThreadEdit { title: name.map(Some), archived, ..ThreadEdit::default() };
     edit_thread(&own, id, edit).await
