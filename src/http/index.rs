@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use axum::{
     Json,
-    extract::{OriginalUri, Request, State},
+    extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use super::{
     ApiError, App, Credential,
-    accept::own_address::{forwarded_prefix, mount_prefix},
+    accept::own_address::OwnAddress,
     accepted,
     agents::{AgentSummary, summaries},
     route_list::Route,
@@ -72,22 +72,15 @@ struct ServerDescription<'a> {
         )),
     ),
 )]
-pub(crate) async fn describe_server(
-    State(app): State<App>,
-    OriginalUri(original): OriginalUri,
-    request: Request,
-) -> Response {
+pub(crate) async fn describe_server(State(app): State<App>, request: Request) -> Response {
     let (head, _) = request.into_parts();
     let format = Format::negotiate(&head.headers);
     let caller = match app.auth.authenticate(&head).await {
         Ok(caller) => caller,
         Err(error) => return format.refuse(error.into()),
     };
-    let scheme = match head.headers.get("x-forwarded-proto") {
-        Some(scheme) if scheme == "https" => "https",
-        _ => "http",
-    };
-    let prefix = format!("{}{}", forwarded_prefix(&head.headers), mount_prefix(&original, &head.uri));
+    let address = OwnAddress::of(&head);
+    let (scheme, prefix) = (address.scheme(), &address.prefix);
     let url = format!("{scheme}://{}{prefix}", host(&head.headers));
     let playground = app.routes.find("/playground").map(|_| format!("{prefix}/playground"));
     format.respond(&ServerDescription {

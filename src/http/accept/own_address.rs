@@ -12,7 +12,7 @@ pub(crate) struct OwnAddress {
     host: Option<Box<str>>,
     is_https: bool,
     /// The path below which proxies and the application have this server.
-    prefix: String,
+    pub(crate) prefix: String,
 }
 
 impl OwnAddress {
@@ -26,11 +26,24 @@ impl OwnAddress {
         }
     }
 
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.is_https { "https" } else { "http" }
+    }
+
     /// Returns the URL, without a slash at its end; only its path if the client has named no host.
     pub(crate) fn url(&self) -> String {
-        let host = self.host.as_ref().filter(|host| host.parse::<Authority>().is_ok());
-        let scheme = if self.is_https { "https" } else { "http" };
-        host.map_or_else(|| self.prefix.clone(), |host| format!("{scheme}://{host}{}", self.prefix))
+        self.without_scheme().map_or_else(|| self.prefix.clone(), |url| format!("{}:{url}", self.scheme()))
+    }
+
+    /// Returns the URL of a WebSocket. Without a scheme, a client takes the one of its page.
+    pub(crate) fn socket_url(&self, path: &str) -> Option<String> {
+        let scheme = if self.is_https { "wss:" } else { "" };
+        Some(format!("{scheme}{}{path}", self.without_scheme()?))
+    }
+
+    fn without_scheme(&self) -> Option<String> {
+        let host = self.host.as_ref().filter(|host| host.parse::<Authority>().is_ok())?;
+        Some(format!("//{host}{}", self.prefix))
     }
 }
 

@@ -2,18 +2,14 @@
 //! named here; those of CopilotKit's platform are reported as missing. As in CopilotKit's own runtime of the mode `sse`, there
 //! is no `licenseStatus`: with `none`, a banner "Get a license" covers each page.
 
-use axum::{
-    Extension, Json,
-    extract::{OriginalUri, State},
-    http::{HeaderMap, header, uri::Authority},
-};
+use axum::{Extension, Json, extract::State, http::request::Parts};
 use indexmap::IndexMap;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{CopilotKitOptions, agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
-    http::{App, Caller, accept::own_address::forwarded_prefix, agents::declared},
+    http::{App, Caller, accept::own_address::OwnAddress, agents::declared},
     protocol::AgentCapabilities,
     run::AgentEntry,
 };
@@ -100,11 +96,12 @@ pub(super) async fn read_copilot_info(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Extension(options): Extension<CopilotKitOptions>,
-    OriginalUri(uri): OriginalUri,
-    headers: HeaderMap,
+    head: Parts,
 ) -> Json<CopilotInfo> {
     let (is_stored, caller) = (app.threads.is_some(), caller.principal.as_ref());
-    let intelligence = socket_url(&headers, uri.path()).filter(|_| is_stored).map(|ws_url| LiveList { ws_url });
+    // The socket is beside this route, on the host that the client knows.
+    let ws_url = OwnAddress::of(&head).socket_url(SOCKET_PATH).filter(|_| is_stored);
+    let intelligence = ws_url.map(|ws_url| LiveList { ws_url });
     let thread_endpoints = CopilotThreadEndpoints {
         list: is_stored,
         inspect: is_stored,
@@ -142,16 +139,6 @@ pub(super) async fn read_copilot_info(
         open_generative_ui_enabled: options.open_generative_ui,
         telemetry_disabled: true,
     })
-}
-
-/// Returns the address of the socket: beside this route, on the host that the client knows. Without a scheme, the client
-/// takes the one of its page.
-fn socket_url(headers: &HeaderMap, path: &str) -> Option<String> {
-    let host: Authority = headers.get(header::HOST)?.to_str().ok()?.parse().ok()?;
-    let base = path.strip_suffix("/info").unwrap_or(path).trim_end_matches('/');
-    let is_https = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
-    let prefix = forwarded_prefix(headers);
-    Some(format!("{}//{host}{prefix}{base}{SOCKET_PATH}", if is_https { "wss:" } else { "" }))
 }
 
 impl CopilotAgent {
