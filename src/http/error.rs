@@ -166,11 +166,6 @@ impl ApiError {
         Self::NotJson { found }
     }
 
-    /// True if the client may have more to send than the server reads.
-    pub(crate) fn is_about_body_size(&self) -> bool {
-        matches!(self, Self::BodyTooLarge(_) | Self::TooManyBodyBytes)
-    }
-
     /// The text lists these agents, so it is for callers that are authenticated.
     pub(crate) fn unknown_agent(name: &str, agents: impl Iterator<Item = AgentEntry>) -> Self {
         let mut known: Vec<_> = agents.take(MAX_LISTED_AGENTS + 1).map(|agent| agent.name().to_owned()).collect();

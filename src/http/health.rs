@@ -59,8 +59,9 @@ pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json
     if !app.runs.is_ready() {
         return refused(ReadinessStatus::ShuttingDown);
     }
-    if let Some(threads) = app.threads.clone() {
-        let status = app.store_probe.status(|| async move { threads.check().await }).await;
+    if let Some(runs) = app.runs.threads.clone() {
+        let check = || async move { runs.store.call("check", |store| store.check()).await };
+        let status = app.store_probe.status(check).await;
         if status != ReadinessStatus::Ready {
             return refused(status);
         }

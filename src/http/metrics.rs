@@ -51,14 +51,9 @@ pub(crate) async fn on_loopback(State(app): State<App>, request: Request) -> Api
 
 fn respond(app: &App, request: &Request) -> Response {
     let format = TextFormat::negotiate(accepted(request.headers()));
-    ([(header::CONTENT_TYPE, format.media_type())], to_text(app, format)).into_response()
-}
-
-/// Returns all metrics, with the numbers of what is under way now.
-pub(crate) fn to_text(app: &App, format: TextFormat) -> String {
     let metrics = app.runs.current_metrics();
     let as_gauge = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
     metrics.http.body_bytes_in_flight.set(as_gauge(app.body_budget.used_bytes()));
     metrics.http.run_memory_bytes.set(as_gauge(app.runs.memory.used_bytes()));
-    metrics.to_text(format)
+    ([(header::CONTENT_TYPE, format.media_type())], metrics.to_text(format)).into_response()
 }

@@ -77,22 +77,20 @@ impl Threads {
         let input = RunAgentInput { state: start.state, ..input };
         let name = name_of_stored_run(record.started_at, &key.id, &record.id, record.number);
         let head = Some(RecordingHead::new(record.agent.clone(), record.started_at, input).to_line());
-        let (threads, first_page, after, ms) = (self.clone(), None, 0, 0);
-        let (has_terminal, has_end) = (false, false);
         let mut recording = RunRecording {
-            threads,
+            threads: self.clone(),
             record,
             follower,
             name,
             head,
-            first_page,
+            first_page: None,
             added,
             has_sent_data,
             urls,
-            after,
-            ms,
-            has_terminal,
-            has_end,
+            after: 0,
+            ms: 0,
+            has_terminal: false,
+            has_end: false,
         };
         // Fails now if the log was removed.
         recording.first_page = Some(recording.page().await?);

@@ -6,7 +6,7 @@ use super::ThreadError;
 use crate::{
     protocol::RunId,
     run::{Runs, ThreadEvents, ThreadRuns},
-    store::{RunRecord, StoreError, Thread, ThreadKey, ThreadParts, ThreadView},
+    store::{RunRecord, Thread, ThreadKey, ThreadParts, ThreadView},
 };
 
 /// The stored threads of a server. Cheap to clone.
@@ -22,14 +22,6 @@ impl Threads {
     /// The threads of a server; `None` if it stores none.
     pub(crate) fn of(server: &Arc<Runs>) -> Option<Self> {
         server.threads.as_ref().map(|runs| Self { runs: runs.clone(), server: server.clone() })
-    }
-
-    /// Checks that the store can be read and written, by a small write.
-    ///
-    /// # Errors
-    /// The error of the store.
-    pub(crate) async fn check(&self) -> Result<(), StoreError> {
-        self.runs.store.call("check", |store| store.check()).await
     }
 
     /// Reads the changes of an owner's threads from now on.

@@ -81,7 +81,7 @@ async fn read_at_most(
     };
     // A client that waits for `100 Continue` sends nothing that would have to be discarded.
     let waits = reader.pieces == 0 && head.headers.contains_key(header::EXPECT);
-    if !waits && error.is_about_body_size() {
+    if !waits && matches!(error, ApiError::BodyTooLarge(_) | ApiError::TooManyBodyBytes) {
         let _ = timeout(DISCARD_TIMEOUT, reader.discard()).await;
     }
     Err(error)

@@ -58,7 +58,12 @@ pub(super) async fn upload_file(
         ApiError::BodyTooLarge(_) => UploadError::TooLarge(max_bytes).into(),
         error => error,
     })?;
-    let file = if is_form { file_of_form(&body, &content_type)? } else { whole(body, content_type, &head.headers) };
+    let file = if is_form {
+        file_of_form(&body, &content_type)?
+    } else {
+        let name = file_name(&text_of(&head.headers, &header::CONTENT_DISPOSITION)).unwrap_or_default();
+        FormFile { bytes: body, media_type: content_type, name }
+    };
     let (files, owner) = (own.files.clone(), own.owner.clone());
     // Goes on if the client leaves: an interrupted upload would take space until it is swept.
     let put = tokio::spawn(async move {
@@ -68,11 +73,6 @@ pub(super) async fn upload_file(
     let uploaded = put.await.map_err(|_| ApiError::Internal)??;
     let status = if uploaded.is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(FileJson::new(uploaded.file, &own.urls))))
-}
-
-fn whole(bytes: Bytes, media_type: String, headers: &HeaderMap) -> FormFile {
-    let name = file_name(&text_of(headers, &header::CONTENT_DISPOSITION)).unwrap_or_default();
-    FormFile { bytes, media_type, name }
 }
 
 /// Returns the first file of a form.
