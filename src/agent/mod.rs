@@ -16,6 +16,7 @@ mod event_queue;
 mod journal;
 #[cfg(feature = "llm")]
 mod logins;
+mod registry;
 
 pub use a2ui::{A2ui, A2uiAgent};
 pub(crate) use a2ui::{RunSurfaces, SurfaceFault};
@@ -29,6 +30,7 @@ pub use journal::Continuation;
 pub(crate) use journal::{Journal, RunJournal};
 #[cfg(feature = "llm")]
 pub(crate) use logins::{Connected, LoginError, Logins, OpenedLink, Returned};
+pub(crate) use registry::{AgentEntry, AgentRegistry};
 
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@ use utoipa::ToSchema;
 
 use super::{ApiError, ApiResult, App, Caller, Path, read_run::find_agent, refuse};
 use crate::{
+    agent::AgentEntry,
     auth::Principal,
     protocol::{AgentCapabilities, capabilities::TransportCapabilities},
-    run::AgentEntry,
 };
 
 #[derive(Serialize, ToSchema)]

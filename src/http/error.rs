@@ -11,11 +11,12 @@ use axum::{
 };
 
 use crate::{
+    agent::AgentEntry,
     auth::AuthError,
     base::{refusal::refusals, text::shortened},
     files::UploadError,
     protocol::{PROTOCOL_VERSION, decode::DecodeError},
-    run::{AgentEntry, StartError},
+    run::StartError,
     store::StoreError,
     threads::ThreadError,
 };

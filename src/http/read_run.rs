@@ -10,10 +10,10 @@ use super::{
     state::App,
 };
 use crate::{
-    agent::Forwarded,
+    agent::{AgentEntry, Forwarded},
     auth::Principal,
     protocol::{RunAgentInput, decode::count_values, encode::Encoder},
-    run::{AgentEntry, RequestSize, RunPermit, RunRequest},
+    run::{RequestSize, RunPermit, RunRequest},
 };
 
 /// The parts of a request for a run that do not depend on its format.

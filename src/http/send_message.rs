@@ -31,6 +31,7 @@ use super::{
 };
 use crate::http::openapi::{refuse, response};
 use crate::{
+    agent::AgentEntry,
     auth::owner_of,
     base::text::shortened,
     protocol::{
@@ -38,7 +39,7 @@ use crate::{
         decode::{Decoded, decode},
         encode::{Encoder, SSE_MEDIA_TYPE, StreamVersion},
     },
-    run::{AgentEntry, OnDisconnect, RunRequest, StartedRun},
+    run::{OnDisconnect, RunRequest, StartedRun},
     store::ThreadKey,
     threads::ThreadConnection,
 };

@@ -10,12 +10,13 @@ use super::{
     response_budget::ResponsePermit, route_list::RouteList, store_probe::StoreProbe,
 };
 use crate::{
+    agent::AgentEntry,
     auth::{Authenticator, Principal, owner_of},
     base::{
         memory_budget::MemoryBudget,
         permits::{Permit, Permits},
     },
-    run::{AgentEntry, Runs},
+    run::Runs,
     store::ThreadKey,
     threads::{ThreadError, Threads},
 };

@@ -10,7 +10,6 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    agents::AgentEntry,
     drive::{clock::RunLimits, guard::RunClosing, progress::Drive as _},
     limits::{memory::RequestSize, run_permit::RunPermit},
     log::{LiveLog, live::to_line, log_replay::LogReplay, mark::LogMark},
@@ -20,7 +19,7 @@ use super::{
     turn::{active::ActiveRun, held_lease::HeldLease, thread_runs::ThreadRuns},
 };
 use crate::{
-    agent::{Continuation, Principal, RunJournal},
+    agent::{AgentEntry, Continuation, Principal, RunJournal},
     base::{RunErrorCode, json_values::count_values},
     protocol::{
         Event, Message, MessageId,

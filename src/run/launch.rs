@@ -4,7 +4,6 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{
     admission::Admission,
-    agents::AgentEntry,
     control::Stop,
     conversation::{
         branch::LoadedThread, decide::BranchCase, decided, plan::Plan, resume::ResumeDecision, snapshots::snapshots,
@@ -25,7 +24,7 @@ use super::{
     turn::{active::ActiveRun, held_lease::HeldLease},
 };
 use crate::{
-    agent::{Agent, ContextParts, RunContext, RunIdentity, RunJournal},
+    agent::{Agent, AgentEntry, ContextParts, RunContext, RunIdentity, RunJournal},
     auth::owner_of,
     base::trace::TraceScope,
     files::{RunFiles, names_files},

@@ -9,7 +9,6 @@
 //! There is no channel and no task between an agent and its response, so a slow client slows its agent.
 
 mod admission;
-mod agents;
 mod continuation;
 pub(crate) mod control;
 pub(crate) mod conversation;
@@ -28,7 +27,6 @@ mod start;
 pub(crate) mod turn;
 
 pub(crate) use self::{
-    agents::AgentEntry,
     conversation::resume::has_expired,
     drive::clock::RunLimits,
     drive::progress::{Drive, Progress},

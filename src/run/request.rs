@@ -1,11 +1,11 @@
 //! The argument and the result of [`Runs::start`](crate::run::runs::Runs::start).
 
 use super::{
-    agents::AgentEntry, drive::driver::Run, limits::run_permit::RunPermit, log::Follower, options::OnDisconnect,
+    drive::driver::Run, limits::run_permit::RunPermit, log::Follower, options::OnDisconnect,
     persist::stored_run::StoredRun,
 };
 use crate::{
-    agent::{Forwarded, Principal},
+    agent::{AgentEntry, Forwarded, Principal},
     protocol::{Event, RunAgentInput},
 };
 

@@ -11,7 +11,6 @@ use std::{
 use smart_default::SmartDefault;
 
 use super::{
-    agents::{AgentEntry, AgentRegistry},
     control::{LiveRuns, Stop},
     drive::clock::RunLimits,
     events::{
@@ -29,7 +28,7 @@ use super::{
     turn::thread_runs::ThreadRuns,
 };
 use crate::{
-    agent::{Agent, BeginDrawing, Principal},
+    agent::{Agent, AgentEntry, AgentRegistry, BeginDrawing, Principal},
     auth::owner_of,
     base::permits::{LimitReached, Permits},
     observe::{metrics::Metrics, recordings::RecordingWriter},

@@ -180,19 +180,7 @@ fn cycles_are_found_through_re_exports_and_parents() {
 /// files beside the folders, such as `run/start.rs`, are above all layers. A layer uses only those after it.
 const LAYERS: &[(&str, &[&str])] = &[(
     "run",
-    &[
-        "persist",
-        "turn",
-        "log",
-        "drive",
-        "conversation",
-        "events",
-        "limits",
-        "control",
-        "agents",
-        "options",
-        "measured_store",
-    ],
+    &["persist", "turn", "log", "drive", "conversation", "events", "limits", "control", "options", "measured_store"],
 )];
 
 #[test]

@@ -6,14 +6,13 @@ use futures::StreamExt as _;
 use tokio::time::timeout;
 
 use crate::run::{
-    agents::AgentEntry,
     conversation::title::{cut_at_word, title_of},
     drive::run_report::context_in_span,
     events::thread_event_hub::ThreadChange,
     turn::thread_runs::ThreadRuns,
 };
 use crate::{
-    agent::{ContextParts, RunIdentity},
+    agent::{AgentEntry, ContextParts, RunIdentity},
     base::trace::TraceScope,
     observe::{
         RunObserver,

@@ -10,7 +10,6 @@ use tokio::{sync::Notify, task::AbortHandle};
 
 use super::queue::ThreadQueue;
 use crate::run::{
-    agents::AgentEntry,
     conversation::branch::{BranchCache, LoadedThread},
     events::thread_event_hub::{Announcement, ThreadChange, ThreadEventHub},
     limits::{quota::PrincipalLimits, recovery_backoff::RecoveryBackoff, stored_bytes::StoredBytes},
@@ -19,7 +18,7 @@ use crate::run::{
     options::ThreadOptions,
 };
 use crate::{
-    agent::Principal,
+    agent::{AgentEntry, Principal},
     auth::owner_of,
     base::permits::Permits,
     files::Files,

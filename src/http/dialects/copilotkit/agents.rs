@@ -1,8 +1,8 @@
 //! Finds the agent that a request names. `default` is the server's default agent, unless an agent has that name.
 
 use crate::{
+    agent::AgentEntry,
     http::{ApiError, ApiResult, App},
-    run::AgentEntry,
 };
 
 /// The name that CopilotKit sends for a page that names no agent.

@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 
 use super::{CopilotKitOptions, agents::DEFAULT_AGENT, socket::SOCKET_PATH};
 use crate::{
+    agent::AgentEntry,
     http::{App, Caller, accept::own_address::OwnAddress, agents::declared},
     protocol::AgentCapabilities,
-    run::AgentEntry,
 };
 
 #[derive(Serialize, ToSchema)]

@@ -21,6 +21,7 @@ use super::{
     schema::NamedEvent,
 };
 use crate::{
+    agent::AgentEntry,
     auth::owner_of,
     http::{
         ApiError, ApiResult, App, RouteAccess, RouteSet,
@@ -34,7 +35,7 @@ use crate::{
         decode::decode_value,
         encode::{Encoder, SSE_MEDIA_TYPE},
     },
-    run::{AgentEntry, RunRequest, has_expired},
+    run::{RunRequest, has_expired},
     store::ThreadKey,
     threads::{ThreadError, Threads},
 };

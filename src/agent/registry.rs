@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::{agent::Agent, protocol::AgentCapabilities};
+use super::Agent;
+use crate::protocol::AgentCapabilities;
 
 /// An agent and its name.
 #[derive(Clone)]
@@ -32,7 +33,7 @@ pub(crate) struct AgentRegistry {
 }
 
 impl AgentRegistry {
-    pub(super) fn insert(&mut self, name: Arc<str>, agent: Arc<dyn Agent>) {
+    pub(crate) fn insert(&mut self, name: Arc<str>, agent: Arc<dyn Agent>) {
         self.agents.insert(name, agent);
     }
 
@@ -40,16 +41,16 @@ impl AgentRegistry {
         self.default = Some(name);
     }
 
-    pub(super) fn default_name(&self) -> Option<&str> {
+    pub(crate) fn default_name(&self) -> Option<&str> {
         self.default.as_deref().or_else(|| self.agents.keys().next().map(|name| &**name))
     }
 
-    pub(super) fn get(&self, name: Option<&str>) -> Option<AgentEntry> {
+    pub(crate) fn get(&self, name: Option<&str>) -> Option<AgentEntry> {
         let (name, agent) = self.agents.get_key_value(name.or(self.default_name())?)?;
         Some(AgentEntry { name: name.clone(), agent: agent.clone() })
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = AgentEntry> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = AgentEntry> + '_ {
         self.agents.iter().map(|(name, agent)| AgentEntry { name: name.clone(), agent: agent.clone() })
     }
 }
