@@ -27,10 +27,9 @@ use crate::{
 
 /// The size at which a chunk is sent although the agent has more events ready, in bytes.
 const CHUNK_BYTES: u16 = 8 * 1024;
-/// The same for the first chunk, for which the client waits.
+/// The same for the first chunk, for which the client waits. Its buffer has this capacity: a short response is one chunk, and
+/// growing from less took 4 % of its instructions.
 const FIRST_CHUNK_BYTES: u16 = 4 * 1024;
-/// The first buffer's capacity: a short response is one chunk, and growing from less took 4 % of its instructions.
-const FIRST_BUFFER_BYTES: u16 = 2 * 1024;
 /// The number of bytes after which the body yields to other connections. hyper takes chunks as long as some are ready,
 /// so an agent that always has events would occupy the thread.
 const BYTES_PER_TURN: u32 = 32 * 1024;
@@ -79,7 +78,7 @@ impl<R: Drive> RunBody<R> {
             encoder,
             first: None,
             buffer: Vec::new(),
-            capacity: FIRST_BUFFER_BYTES,
+            capacity: FIRST_CHUNK_BYTES,
             chunk_bytes: FIRST_CHUNK_BYTES,
             has_waited: false,
             sent_at: None,

@@ -32,7 +32,7 @@ use crate::{
 pub(crate) fn begin(agent: &dyn Agent, input: &mut RunAgentInput, cx: &mut RunContext) -> Option<Box<dyn Drawing>> {
     let surfaces = a2ui::of_run(agent.a2ui(), input);
     let shows_html = input.tool(sandboxed_ui::TOOL).is_some();
-    if AppRequest::is_in(input) || surfaces.is_none() && !shows_html {
+    if surfaces.is_none() && !shows_html || AppRequest::is_in(input) {
         return None;
     }
     let mut click = None;

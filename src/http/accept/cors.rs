@@ -97,6 +97,8 @@ pub(crate) fn layer(cors: &Cors, has_authentication: bool) -> CorsLayer {
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([REQUEST_ID, header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::ETAG, header::LOCATION])
         .max_age(Duration::from_secs(3600))
+        // What else the response to a preflight depends on is of no use: no cache keeps one by its URL alone.
+        .vary([header::ORIGIN])
 }
 
 #[cfg(test)]

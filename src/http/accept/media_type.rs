@@ -10,6 +10,8 @@ use axum::{
 
 use crate::{base::text::essence, http::error::ApiError};
 
+const JSON: &str = "application/json";
+
 /// Returns the `Accept` headers of a request.
 pub(crate) fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok())
@@ -18,11 +20,13 @@ pub(crate) fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 /// Refuses a request whose body is not JSON.
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
-    let is_json = content_type.and_then(|value| value.to_str().ok()).is_some_and(|value| {
+    let is_json = |value: &str| {
         let essence = essence(value);
-        essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
-    });
-    if !is_json {
+        essence == JSON || (essence.starts_with("application/") && essence.ends_with("+json"))
+    };
+    // Most clients send just this: to parse it took 1 % of the instructions of a short run.
+    let is_plain = content_type.is_some_and(|value| value == JSON);
+    if !is_plain && !content_type.and_then(|value| value.to_str().ok()).is_some_and(is_json) {
         return Err(ApiError::not_json(content_type));
     }
     match headers.get(header::CONTENT_ENCODING) {

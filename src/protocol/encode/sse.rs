@@ -9,11 +9,14 @@ use crate::protocol::{
     event::{ReasoningMessageContent, TextMessageContent, ToolCallArgs},
 };
 
+/// The longest constant part of deltas beside the id: to grow to it took 2 % of the instructions of a short run.
+const PREFIX_BYTES: usize = 80;
+
 /// Writes events as Server-Sent Events.
 #[derive(Debug, Default)]
 pub struct Sse {
     /// The constant part of the delta events of the item `id`.
-    prefix: Box<[u8]>,
+    prefix: Vec<u8>,
     /// Deltas of one item mostly share one `Arc`, so that comparing pointers is enough.
     id: Option<Arc<str>>,
     event_type: Option<EventType>,
@@ -46,11 +49,14 @@ impl Sse {
             && self.id.as_ref().is_some_and(|id| Arc::ptr_eq(id, event.id) || id == event.id);
         if !is_same_item {
             (self.event_type, self.id) = (Some(event.event_type), Some(event.id.clone()));
-            let parts = ["data: {\"type\":\"", event.event_type.as_str(), "\",\"", event.id_member, "\":"];
-            let mut prefix = parts.concat().into_bytes();
-            write_string(event.id, &mut prefix);
+            let prefix = &mut self.prefix;
+            prefix.clear();
+            prefix.reserve(PREFIX_BYTES + event.id.len());
+            for part in ["data: {\"type\":\"", event.event_type.as_str(), "\",\"", event.id_member, "\":"] {
+                prefix.extend_from_slice(part.as_bytes());
+            }
+            write_string(event.id, prefix);
             prefix.extend_from_slice(b",\"delta\":");
-            self.prefix = prefix.into();
         }
         out.extend_from_slice(&self.prefix);
         write_string(event.delta, out);

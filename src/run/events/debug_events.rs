@@ -59,7 +59,7 @@ impl Default for DebugHub {
 
 impl Tap for DebugHub {
     fn is_open(&self, run: &RunContext) -> bool {
-        self.readers.sender(run.principal().map_or(ThreadKey::ANONYMOUS, Principal::id)).is_some()
+        self.readers.has_readers(|| run.principal().map_or(ThreadKey::ANONYMOUS, Principal::id))
     }
 
     fn event(&self, run: &RunContext, event: &Event) {

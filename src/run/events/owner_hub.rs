@@ -62,6 +62,12 @@ impl<T: Clone, const MAX_BEHIND: usize> OwnerHub<T, MAX_BEHIND> {
         self.state.lock().senders.get(owner).cloned()
     }
 
+    /// Returns whether an owner has readers. Asked before each event of a run.
+    #[inline]
+    pub(crate) fn has_readers<'o>(&self, owner: impl FnOnce() -> &'o str) -> bool {
+        self.readers() > 0 && self.state.lock().senders.contains_key(owner())
+    }
+
     pub(crate) fn send(&self, owner: &str, event: T) {
         if let Some(sender) = self.sender(owner) {
             // Fails if the last reader is being dropped.
