@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use super::{
     new_ids::NewIds,
     options::RemoteOptions,
-    reader::{DecodedEvents, Reader},
+    reader::Reader,
     request::{Endpoint, broken_stream, incomplete, malformed_event},
     resume::RunStream,
 };
@@ -21,7 +21,7 @@ use crate::{
         AgentCapabilities, Event, RunAgentInput, VersionSupport,
         capabilities::IdentityCapabilities,
         classify_version,
-        event::{RunError, RunFinished, RunStarted, StepFinished},
+        event::{RunError, RunStarted, StepFinished},
     },
     upstream::events::ServerEvents,
 };
@@ -90,14 +90,14 @@ impl Agent for Remote {
                 if frame.is_cut_off || frame.data.is_empty() {
                     continue;
                 }
-                let decoded = match reader.read(&frame.data) {
-                    Err(error) if runs.ended.is_none() => Err(malformed_event(error))?,
-                    decoded => decoded.unwrap_or(DecodedEvents::Nothing),
+                let event = match reader.read(&frame.data) {
+                    Err(problem) if runs.ended.is_none() => Err(malformed_event(problem))?,
+                    read => read.unwrap_or_default(),
                 };
                 for rest in reader.take_rests().into_iter().filter(|_| runs.ended.is_none()) {
                     yield rest;
                 }
-                let (event, is_over) = runs.next(decoded, &cx);
+                let (event, is_over) = runs.next(event, &cx);
                 while let Some(step) = runs.abandoned_steps.pop() {
                     yield step.into();
                 }
@@ -112,16 +112,11 @@ impl Agent for Remote {
                     break runs.ended.take();
                 }
             };
+            let ending = ending.ok_or_else(incomplete)?;
+            close_in_background(frames.into_rest(), runs.late);
             match ending {
-                Some(RunEnding::Finished(finished)) => {
-                    close_in_background(frames.into_rest(), runs.late);
-                    yield Event::RunFinished(finished);
-                }
-                Some(RunEnding::Failed(error)) => {
-                    close_in_background(frames.into_rest(), runs.late);
-                    Err(run_error(error, &cx))?;
-                }
-                None => Err(incomplete())?,
+                Event::RunError(error) => Err(run_error(error, &cx))?,
+                finished => yield finished,
             }
         })
     }
@@ -147,11 +142,6 @@ impl Agent for Remote {
     }
 }
 
-enum RunEnding {
-    Finished(Box<RunFinished>),
-    Failed(RunError),
-}
-
 /// The runs of a stream: the requested one, after any number of earlier ones that the endpoint replays.
 ///
 /// The requested run is known by its id. Some endpoints give their runs ids of their own; so the last run of a stream
@@ -165,8 +155,8 @@ struct StreamedRuns {
     open_steps: Vec<StepFinished>,
     /// The ends of steps that a replayed run left open. The next run may open such steps again.
     abandoned_steps: Vec<StepFinished>,
-    /// The end of the last run, until the next one begins.
-    ended: Option<RunEnding>,
+    /// The end of the last run, until the next one begins: `RUN_FINISHED` or `RUN_ERROR`.
+    ended: Option<Event>,
     /// When to stop waiting for what may follow `ended`.
     deadline: Option<Instant>,
     /// The number of ignored events after the end of a run.
@@ -176,15 +166,28 @@ struct StreamedRuns {
 
 impl StreamedRuns {
     /// Returns the event to pass on, and whether the stream is read far enough.
-    fn next(&mut self, decoded: DecodedEvents, cx: &RunContext) -> (Option<Event>, bool) {
-        let ending = match decoded {
-            DecodedEvents::Nothing if self.ended.is_none() => return (None, false),
-            DecodedEvents::Started(_) if self.ended.is_some() && self.is_requested => return (None, true),
-            DecodedEvents::Started(started) => {
+    fn next(&mut self, event: Option<Event>, cx: &RunContext) -> (Option<Event>, bool) {
+        let ending = match event {
+            None if self.ended.is_none() => return (None, false),
+            Some(Event::RunStarted(_)) if self.ended.is_some() && self.is_requested => return (None, true),
+            Some(Event::RunStarted(started)) => {
                 self.begin(&started, cx);
                 return (None, false);
             }
-            DecodedEvents::Event(event) if self.ended.is_none() => {
+            Some(Event::RunFinished(finished)) if self.ended.is_none() => {
+                self.is_requested |= finished.run_id == *cx.run_id();
+                Event::RunFinished(finished)
+            }
+            // The only event of a run that may follow its end. The tokens of the run are counted also if it has no usage.
+            Some(Event::RunError(mut error)) if !matches!(self.ended, Some(Event::RunError(_))) => {
+                if let Some(Event::RunFinished(finished)) = self.ended.take()
+                    && error.usage.is_empty()
+                {
+                    error.usage = finished.usage;
+                }
+                Event::RunError(error)
+            }
+            Some(event) if self.ended.is_none() => {
                 match &event {
                     Event::StepStarted(step) => {
                         let subagent_run_id = step.subagent_run_id.clone();
@@ -197,25 +200,12 @@ impl StreamedRuns {
                 }
                 return (Some(event), false);
             }
-            DecodedEvents::Finished(finished) if self.ended.is_none() => {
-                self.is_requested |= finished.run_id == *cx.run_id();
-                RunEnding::Finished(finished)
-            }
-            // The only event of a run that may follow its end. The tokens of the run are counted also if it has no usage.
-            DecodedEvents::Failed(mut error) if !matches!(self.ended, Some(RunEnding::Failed(_))) => {
-                if let Some(RunEnding::Finished(finished)) = self.ended.take()
-                    && error.usage.is_empty()
-                {
-                    error.usage = finished.usage;
-                }
-                RunEnding::Failed(error)
-            }
             _ => {
                 self.late += 1;
                 return (None, self.late == MAX_LATE_EVENTS);
             }
         };
-        let is_over = self.is_requested && matches!(ending, RunEnding::Failed(_));
+        let is_over = self.is_requested && matches!(ending, Event::RunError(_));
         let limit = if self.is_requested { LATE_FAILURE_TIMEOUT } else { NEXT_RUN_TIMEOUT };
         self.deadline = Some(Instant::now() + limit);
         self.ended = Some(ending);

@@ -19,28 +19,11 @@ use crate::{
     protocol::{
         Event, EventType, JsonObject, Message, MessageId, PatchKind,
         decode::{DecodeError, decode},
-        event::{MessagesSnapshot, RunError, RunFinished, RunStarted, ToolCallResult},
+        event::{MessagesSnapshot, ToolCallResult},
     },
 };
 
 const MAX_QUOTED_CHARS: usize = 200;
-
-#[derive(Debug, PartialEq)]
-pub(super) enum DecodedEvents {
-    Nothing,
-    Started(RunStarted),
-    Event(Event),
-    Finished(Box<RunFinished>),
-    Failed(RunError),
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("event {number}{}: {problem}", .kind.map(|kind| format!(" ({kind})")).unwrap_or_default())]
-pub(super) struct Malformed {
-    number: u64,
-    kind: Option<&'static str>,
-    problem: String,
-}
 
 #[derive(Default)]
 pub(super) struct Reader {
@@ -71,17 +54,21 @@ impl Reader {
         self.number + 1
     }
 
-    pub(super) fn read(&mut self, data: &str) -> Result<DecodedEvents, Malformed> {
+    /// Returns the event; `None` if it says nothing to this server.
+    ///
+    /// # Errors
+    /// What is wrong with it, for the client.
+    pub(super) fn read(&mut self, data: &str) -> Result<Option<Event>, String> {
         self.number += 1;
         let (mut object, has_halves) = match lenient_json::parse_piece(data, "delta", Partner::RemoteAgent) {
             Ok(Piece { value: Value::Object(object), has_halves }) => (object, has_halves),
-            Ok(_) => return Err(self.malformed(None, "not an object")),
-            Err(error) => return Err(self.malformed(None, format!("not JSON: {error}"))),
+            Ok(_) => return Err(self.malformed("", "not an object")),
+            Err(error) => return Err(self.malformed("", format!("not JSON: {error}"))),
         };
         let name = match object.get("type") {
             Some(Value::String(name)) => name.clone(),
-            Some(_) => return Err(self.malformed(None, "type: expected a string")),
-            None => return Err(self.malformed(None, "type: missing")),
+            Some(_) => return Err(self.malformed("", "type: expected a string")),
+            None => return Err(self.malformed("", "type: missing")),
         };
         let kind = if let Some(kind) = self.convert_thinking(&name, &mut object) {
             kind
@@ -89,9 +76,10 @@ impl Reader {
             kind
         } else {
             self.warn("an event of a type that AG-UI does not know was left out", &name);
-            return Ok(DecodedEvents::Nothing);
+            return Ok(None);
         };
-        self.decode_event(kind, object, has_halves).map_err(|problem| self.malformed(Some(kind.as_str()), problem))
+        let read = self.decode_event(kind, object, has_halves);
+        read.map_err(|problem| self.malformed(&format!(" ({})", kind.as_str()), problem))
     }
 
     /// Returns the rests of texts, which come before the event that was read last.
@@ -104,10 +92,10 @@ impl Reader {
         kind: EventType,
         mut object: JsonObject,
         has_halves: bool,
-    ) -> Result<DecodedEvents, String> {
+    ) -> Result<Option<Event>, String> {
         whole_timestamp(&mut object);
         if self.fill_null(kind, &mut object) {
-            return Ok(DecodedEvents::Nothing);
+            return Ok(None);
         }
         if let Some(new_ids) = &self.new_ids {
             new_ids.replace_in(&mut object);
@@ -115,7 +103,7 @@ impl Reader {
         let rests = self.split_texts.ended_by(kind, &object).into_iter();
         self.rests.extend(rests.filter_map(|rest| Event::deserialize(Value::Object(rest)).ok()));
         if !self.split_texts.join(kind, &mut object, has_halves) {
-            return Ok(DecodedEvents::Nothing);
+            return Ok(None);
         }
         match kind {
             // `input` repeats this server's own request.
@@ -134,13 +122,13 @@ impl Reader {
                     && !["tool-call", "message"].contains(&subtype) =>
             {
                 self.warn("an encrypted value of something that AG-UI does not know was left out", subtype);
-                return Ok(DecodedEvents::Nothing);
+                return Ok(None);
             }
             EventType::StateDelta => self.drop_unknown_operations(object.get_mut("delta")),
             EventType::ActivityDelta => self.drop_unknown_operations(object.get_mut("patch")),
-            EventType::MessagesSnapshot => return self.messages_snapshot(object),
+            EventType::MessagesSnapshot => return self.messages_snapshot(object).map(Some),
             EventType::ToolCallResult if object.get("content").is_some_and(Value::is_array) => {
-                return self.result_of_parts(object);
+                return self.result_of_parts(object).map(Some);
             }
             _ => {}
         }
@@ -152,18 +140,12 @@ impl Reader {
         if !members.is_empty() {
             self.check_members(&event, members);
         }
-        Ok(match event {
-            Event::RunStarted(started) => {
-                let version = started.protocol_version.as_deref();
-                self.declares_version_1 = version
-                    .and_then(|version| version.split('.').next()?.parse().ok())
-                    .is_some_and(|major: u32| major >= 1);
-                DecodedEvents::Started(started)
-            }
-            Event::RunFinished(finished) => DecodedEvents::Finished(finished),
-            Event::RunError(error) => DecodedEvents::Failed(error),
-            event => DecodedEvents::Event(event),
-        })
+        if let Event::RunStarted(started) = &event {
+            let version = started.protocol_version.as_deref();
+            let major = version.and_then(|version| version.split('.').next()?.parse().ok());
+            self.declares_version_1 = major.is_some_and(|major: u32| major >= 1);
+        }
+        Ok(Some(event))
     }
 
     /// Reads `null` in place of a required list or text, as Go and Python write what is empty. Returns `true` if the event
@@ -222,21 +204,21 @@ impl Reader {
     }
 
     /// Decodes messages like those of a request, for errors with a path and warnings about unknown members.
-    fn messages_snapshot(&mut self, mut object: JsonObject) -> Result<DecodedEvents, String> {
+    fn messages_snapshot(&mut self, mut object: JsonObject) -> Result<Event, String> {
         let messages = object.insert("messages".to_owned(), json!([])).unwrap_or_default();
         let messages = self.messages(messages).map_err(|error| error.to_string())?;
         let snapshot = MessagesSnapshot::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
-        Ok(DecodedEvents::Event(MessagesSnapshot { messages: messages.into(), ..snapshot }.into()))
+        Ok(MessagesSnapshot { messages: messages.into(), ..snapshot }.into())
     }
 
-    fn result_of_parts(&mut self, mut object: JsonObject) -> Result<DecodedEvents, String> {
+    fn result_of_parts(&mut self, mut object: JsonObject) -> Result<Event, String> {
         let content = object.insert("content".to_owned(), json!("")).unwrap_or_default();
         let message = json!([{ "id": "m", "role": "tool", "toolCallId": "c", "content": content }]);
         let mut messages =
             self.messages(message).map_err(|error| error.to_string().trim_start_matches("messages[0].").to_owned())?;
         let Some(Message::Tool(message)) = messages.pop() else { return Err("content: unreadable".to_owned()) };
         let result = ToolCallResult::deserialize(Value::Object(object)).map_err(|error| error.to_string())?;
-        Ok(DecodedEvents::Event(ToolCallResult { content: message.content, ..result }.into()))
+        Ok(ToolCallResult { content: message.content, ..result }.into())
     }
 
     fn messages(&mut self, messages: Value) -> Result<Vec<Message>, DecodeError> {
@@ -277,8 +259,8 @@ impl Reader {
         Some(kind)
     }
 
-    fn malformed(&self, kind: Option<&'static str>, problem: impl AsRef<str>) -> Malformed {
-        Malformed { number: self.number, kind, problem: shortened(problem.as_ref(), MAX_QUOTED_CHARS) }
+    fn malformed(&self, kind: &str, problem: impl AsRef<str>) -> String {
+        format!("event {}{kind}: {}", self.number, shortened(problem.as_ref(), MAX_QUOTED_CHARS))
     }
 
     fn warn(&mut self, what: &'static str, which: &str) {

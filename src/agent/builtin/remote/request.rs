@@ -11,10 +11,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{
-    options::{RemoteOptions, SEND_MESSAGE},
-    reader::Malformed,
-};
+use super::options::{RemoteOptions, SEND_MESSAGE};
 use crate::{
     agent::{AgentError, RunContext},
     base::{InvalidOption, RunErrorCode, text::essence},
@@ -197,8 +194,8 @@ pub(super) fn timed_out() -> AgentError {
     AgentError::new(RunErrorCode::RemoteTimeout, "the remote agent did not answer in time")
 }
 
-pub(super) fn malformed_event(error: Malformed) -> AgentError {
-    AgentError::new(RunErrorCode::RemoteProtocol, format!("the remote agent broke the protocol: {error}"))
+pub(super) fn malformed_event(problem: String) -> AgentError {
+    AgentError::new(RunErrorCode::RemoteProtocol, format!("the remote agent broke the protocol: {problem}"))
 }
 
 /// The stream cannot be read further than to this event, counted from 1.
@@ -206,10 +203,7 @@ pub(super) fn broken_stream(fault: StreamError, number: u64) -> AgentError {
     match fault {
         StreamError::Broken(_) => incomplete().caused_by(fault),
         StreamError::Silent(_) => timed_out().caused_by(fault),
-        _ => AgentError::new(
-            RunErrorCode::RemoteProtocol,
-            format!("the remote agent broke the protocol: event {number}: {fault}"),
-        ),
+        _ => malformed_event(format!("event {number}: {fault}")),
     }
 }
 

@@ -6,15 +6,8 @@ fn read(events: &[Value]) -> Result<Vec<Value>, String> {
     let mut reader = Reader::default();
     let mut all = Vec::new();
     for event in events {
-        let decoded = reader.read(&event.to_string()).map_err(|error| error.to_string())?;
-        all.extend(reader.take_rests().into_iter().map(|rest| serde_json::to_value(rest).unwrap()));
-        match decoded {
-            DecodedEvents::Nothing => {}
-            DecodedEvents::Event(event) => all.push(serde_json::to_value(event).unwrap()),
-            DecodedEvents::Started(event) => all.push(serde_json::to_value(Event::from(event)).unwrap()),
-            DecodedEvents::Finished(event) => all.push(serde_json::to_value(Event::RunFinished(event)).unwrap()),
-            DecodedEvents::Failed(event) => all.push(serde_json::to_value(Event::from(event)).unwrap()),
-        }
+        let event = reader.read(&event.to_string())?;
+        all.extend(reader.take_rests().into_iter().chain(event).map(|event| serde_json::to_value(event).unwrap()));
     }
     Ok(all)
 }
@@ -94,8 +87,8 @@ fn a_wrong_value_is_an_error_with_its_place() {
         assert!(found.starts_with(expected), "{found}\n{expected}");
     }
     let mut reader = Reader::default();
-    assert!(reader.read("[DONE]").unwrap_err().to_string().starts_with("event 1: not JSON: "));
-    assert!(reader.read(&"[".repeat(100_000)).unwrap_err().to_string().starts_with("event 2: not JSON: recursion"));
+    assert!(reader.read("[DONE]").unwrap_err().starts_with("event 1: not JSON: "));
+    assert!(reader.read(&"[".repeat(100_000)).unwrap_err().starts_with("event 2: not JSON: recursion"));
     let long = json!({ "type": "TEXT_MESSAGE_START", "messageId": "m", "role": "x".repeat(10_000) });
     assert!(error_of(long).len() < 300);
 }
@@ -241,11 +234,9 @@ fn deltas(events: &[&str]) -> (String, usize) {
     let mut reader = Reader::default();
     let mut all = Vec::new();
     for event in events {
-        let decoded = reader.read(event).unwrap();
+        let event = reader.read(event).unwrap();
         all.extend(reader.take_rests());
-        if let DecodedEvents::Event(event) = decoded {
-            all.push(event);
-        }
+        all.extend(event.filter(|event| !matches!(event, Event::RunFinished(_))));
     }
     let all: Vec<_> = all.into_iter().map(|event| serde_json::to_value(event).unwrap()).collect();
     let texts = all.iter().filter_map(|event| {
