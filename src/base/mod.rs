@@ -7,6 +7,7 @@ mod invalid_option;
 pub(crate) mod json_values;
 pub(crate) mod lenient_json;
 pub(crate) mod memory_budget;
+mod named_enum;
 pub(crate) mod permits;
 pub(crate) mod private_file;
 pub(crate) mod refusal;

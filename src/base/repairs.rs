@@ -5,64 +5,40 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-/// Whoever sent it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Partner {
-    Page,
-    /// A model, or its provider.
-    Model,
-    RemoteAgent,
-    ToolServer,
-}
+use super::named_enum::named_enum;
 
-/// What was repaired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Repair {
-    /// A surrogate half that is not in one string with the other one.
-    Half,
-    /// `NaN` or `Infinity`, read as `null`.
-    NotANumber,
-    ByteOrderMark,
-    /// `null` where a list, an object or a text is meant.
-    Null,
-    /// The form of a call's arguments.
-    Arguments,
-    /// A parameter of a request, or earlier thinking, that a provider refused.
-    ParameterLeftOut,
-    AttachmentSkipped,
-    /// A tool that has no form that the provider takes.
-    ToolLeftOut,
-    /// A call that a model wrote as text.
-    WrittenCall,
-    /// A request that was sent again after an empty or unreadable answer.
-    AskedAgain,
-}
-
-impl Partner {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Page => "page",
-            Self::Model => "model",
-            Self::RemoteAgent => "remote_agent",
-            Self::ToolServer => "tool_server",
-        }
+named_enum! {
+    /// Whoever sent it.
+    Partner {
+        Page = "page",
+        /// A model, or its provider.
+        Model = "model",
+        RemoteAgent = "remote_agent",
+        ToolServer = "tool_server",
     }
 }
 
-impl Repair {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Half => "half",
-            Self::NotANumber => "not_a_number",
-            Self::ByteOrderMark => "byte_order_mark",
-            Self::Null => "null",
-            Self::Arguments => "arguments",
-            Self::ParameterLeftOut => "parameter_left_out",
-            Self::AttachmentSkipped => "attachment_skipped",
-            Self::ToolLeftOut => "tool_left_out",
-            Self::WrittenCall => "written_call",
-            Self::AskedAgain => "asked_again",
-        }
+named_enum! {
+    /// What was repaired.
+    Repair {
+        /// A surrogate half that is not in one string with the other one.
+        Half = "half",
+        /// `NaN` or `Infinity`, read as `null`.
+        NotANumber = "not_a_number",
+        ByteOrderMark = "byte_order_mark",
+        /// `null` where a list, an object or a text is meant.
+        Null = "null",
+        /// The form of a call's arguments.
+        Arguments = "arguments",
+        /// A parameter of a request, or earlier thinking, that a provider refused.
+        ParameterLeftOut = "parameter_left_out",
+        AttachmentSkipped = "attachment_skipped",
+        /// A tool that has no form that the provider takes.
+        ToolLeftOut = "tool_left_out",
+        /// A call that a model wrote as text.
+        WrittenCall = "written_call",
+        /// A request that was sent again after an empty or unreadable answer.
+        AskedAgain = "asked_again",
     }
 }
 
