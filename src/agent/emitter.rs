@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     AgentError, RunContext,
     emit::{self, ReasoningSpan, Step, TextMessage, ToolCallEvents, state},
-    event_queue::{EventQueue, SendError},
+    event_queue::EventQueue,
 };
 use crate::{
     files::SharedFile,
@@ -190,13 +190,7 @@ impl Emitter {
     /// # Errors
     /// `run_ended`; `too_many_events`, and none of them is sent, if more than 65,536 would wait for the client.
     pub async fn events(&self, events: impl IntoIterator<Item = Event>) -> Result<(), AgentError> {
-        self.0.queue.send(events).await.map_err(|error| {
-            let code = match error {
-                SendError::Closed => "run_ended",
-                SendError::TooManyEvents => "too_many_events",
-            };
-            AgentError::new(code, error.to_string())
-        })
+        self.0.queue.send(events).await
     }
 
     fn close_with<const N: usize>(&self, events: [Event; N]) -> CloseOnDrop {

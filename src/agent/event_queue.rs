@@ -10,19 +10,11 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::AgentError;
 use crate::protocol::Event;
 
 /// The events that agents may send without waiting for the stream, as tasks and joined futures do. About 16 MB.
 const MAX_HELD_EVENTS: usize = 65_536;
-
-/// The reason why events are not sent.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum SendError {
-    #[error("the run has ended")]
-    Closed,
-    #[error("more than {MAX_HELD_EVENTS} events wait for the client: await each call before the next")]
-    TooManyEvents,
-}
 
 #[derive(Debug, Default)]
 pub(super) struct EventQueue(Mutex<QueueState>);
@@ -41,7 +33,7 @@ struct QueueState {
 
 impl EventQueue {
     /// Returns the number of the last event. A closed queue drops the events.
-    pub(super) fn push(&self, events: impl IntoIterator<Item = Event>) -> Result<u64, SendError> {
+    pub(super) fn push(&self, events: impl IntoIterator<Item = Event>) -> Result<u64, AgentError> {
         let mut state = self.0.lock();
         let stream = state.push(events)?;
         let last = state.pushed;
@@ -53,7 +45,7 @@ impl EventQueue {
     }
 
     /// Waits until the stream has taken the events. They are sent even if the future is dropped after its first poll.
-    pub(super) async fn send(&self, events: impl IntoIterator<Item = Event>) -> Result<(), SendError> {
+    pub(super) async fn send(&self, events: impl IntoIterator<Item = Event>) -> Result<(), AgentError> {
         let last = self.push(events)?;
         poll_fn(|cx| self.0.lock().poll_taken(last, cx)).await
     }
@@ -91,7 +83,7 @@ impl EventQueue {
 
 impl QueueState {
     /// Returns the stream's task if it has to be woken. Takes all of the events or none.
-    fn push(&mut self, events: impl IntoIterator<Item = Event>) -> Result<Option<Waker>, SendError> {
+    fn push(&mut self, events: impl IntoIterator<Item = Event>) -> Result<Option<Waker>, AgentError> {
         if self.is_closed {
             return Ok(None);
         }
@@ -99,15 +91,17 @@ impl QueueState {
         self.events.extend(events.by_ref().take(MAX_HELD_EVENTS.saturating_sub(before)));
         if events.next().is_some() {
             self.events.truncate(before);
-            return Err(SendError::TooManyEvents);
+            let problem =
+                format!("more than {MAX_HELD_EVENTS} events wait for the client: await each call before the next");
+            return Err(AgentError::new("too_many_events", problem));
         }
         self.pushed += (self.events.len() - before) as u64;
         Ok(if self.events.is_empty() { None } else { self.stream.take() })
     }
 
-    fn poll_taken(&mut self, last: u64, cx: &Context<'_>) -> Poll<Result<(), SendError>> {
+    fn poll_taken(&mut self, last: u64, cx: &Context<'_>) -> Poll<Result<(), AgentError>> {
         if self.is_closed {
-            return Poll::Ready(Err(SendError::Closed));
+            return Poll::Ready(Err(AgentError::new("run_ended", "the run has ended")));
         }
         if self.taken >= last {
             return Poll::Ready(Ok(()));
