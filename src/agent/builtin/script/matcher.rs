@@ -48,11 +48,8 @@ impl<'a> Matcher<'a> {
         let answered = match last {
             // A run that replies to interrupts is about the replies, not about the last tool result.
             Some(Message::Tool(result)) if replies.is_empty() => {
-                let calls = input.messages.iter().rev().filter_map(|message| match message {
-                    Message::Assistant(assistant) => Some(assistant.tool_calls()),
-                    _ => None,
-                });
-                let call = calls.flatten().find(|call| call.id == result.tool_call_id);
+                let mut calls = input.messages.iter().rev().flat_map(Message::tool_calls);
+                let call = calls.find(|call| call.id == result.tool_call_id);
                 let (name, args) = call.map_or(("", "{}"), |call| (&*call.function.name, &*call.function.arguments));
                 Some(AnsweredTool { result, name, args })
             }
@@ -63,26 +60,20 @@ impl<'a> Matcher<'a> {
     }
 
     pub(super) fn matches(&self, Answer { when, join, .. }: &Answer) -> Option<Match> {
-        if !self.replies_match(when) {
-            return None;
-        }
-        let mut values = Values::new();
-        match (&when.tool, self.answered) {
-            (None, Some(_)) | (Some(_), None) => return None,
-            (Some(tool), Some(answered)) if tool != answered.name && tool != "*" => return None,
-            (Some(_), Some(answered)) => self.add_result(answered, join, &mut values),
-            (None, None) => {}
-        }
+        let is_about_result = match (&when.tool, self.answered) {
+            (Some(tool), Some(answered)) => tool == answered.name || tool == "*",
+            (tool, answered) => tool.is_none() && answered.is_none(),
+        };
         let failed = self.answered.is_some_and(|answered| answered.result.error.is_some());
-        if when.failed.is_some_and(|wanted| wanted != failed) {
+        let holds = is_about_result
+            && self.replies_match(when)
+            && when.failed.is_none_or(|wanted| wanted == failed)
+            && when.deep_thinking.is_none_or(|wanted| self.deep_thinking == Some(wanted))
+            && when.offers.as_ref().is_none_or(|tool| self.input.tool(tool).is_some());
+        if !holds {
             return None;
         }
-        if when.deep_thinking.is_some_and(|wanted| self.deep_thinking != Some(wanted)) {
-            return None;
-        }
-        if when.offers.as_ref().is_some_and(|tool| self.input.tool(tool).is_none()) {
-            return None;
-        }
+        let mut values = self.answered.map(|answered| answered.values(join)).unwrap_or_default();
         let result = values.get("result").cloned().unwrap_or_default();
         let texts = [(&when.user, &*self.user), (&when.result, &*result)];
         let mut wanted: Vec<_> =
@@ -116,18 +107,21 @@ impl<'a> Matcher<'a> {
             && when.replies.iter().all(answered)
             && when.approved.is_none_or(|wanted| wanted == approved)
     }
+}
 
-    fn add_result(&self, answered: AnsweredTool<'_>, join: &str, values: &mut Values) {
-        let AnsweredTool { result, args, .. } = answered;
-        let text = result.content.text();
+impl AnsweredTool<'_> {
+    fn values(self, join: &str) -> Values {
+        let mut values = Values::new();
+        let text = self.result.content.text();
         if let Ok(Value::Array(items)) = serde_json::from_str(&text) {
             values.insert("result.count".to_owned(), items.len().to_string());
             values.insert("result.list".to_owned(), items.iter().map(plain).collect::<Vec<_>>().join(join));
         }
-        if let Ok(Value::Object(args)) = serde_json::from_str(args) {
-            add_args(&args, values);
+        if let Ok(Value::Object(args)) = serde_json::from_str(self.args) {
+            add_args(&args, &mut values);
         }
         values.insert("result".to_owned(), text.into_owned());
-        values.insert("error".to_owned(), result.error.clone().unwrap_or_default());
+        values.insert("error".to_owned(), self.result.error.clone().unwrap_or_default());
+        values
     }
 }
