@@ -70,10 +70,7 @@ impl Agent for Replay {
         let (recordings, options) = (self.recordings.clone(), self.options.of_request(&input));
         event_stream(async_stream::try_stream! {
             let options = options?;
-            let Some(recording) = found.and_then(|position| recordings.get(position)) else {
-                Err(no_recording())?;
-                return;
-            };
+            let recording = found.and_then(|position| recordings.get(position)).ok_or_else(no_recording)?;
             tracing::debug!(name = recording.name, "playing a recording");
             let events: Vec<_> =
                 recording.events.iter().filter(|event| !matches!(event.event, Event::RunStarted(_))).collect();

@@ -15,43 +15,38 @@ type Key = [u8; 32];
 
 /// Recordings by their conversations.
 #[derive(Debug)]
-pub(super) struct Conversations {
-    whole: HashMap<Key, usize>,
-    of_client: HashMap<Key, usize>,
-}
+pub(super) struct Conversations(HashMap<Key, usize>);
 
 impl Conversations {
     /// Of several recordings of a conversation, the first one counts.
     pub(super) fn new(recordings: &[Recording]) -> Self {
-        let mut conversations = Self { whole: HashMap::new(), of_client: HashMap::new() };
+        let mut conversations = HashMap::new();
         for (position, recording) in recordings.iter().enumerate() {
-            let request = &recording.head.request;
-            conversations.whole.entry(whole_key(request)).or_insert(position);
-            conversations.of_client.entry(client_key(request)).or_insert(position);
+            for key in keys(&recording.head.request) {
+                conversations.entry(key).or_insert(position);
+            }
         }
-        conversations
+        Self(conversations)
     }
 
     /// Returns the position of the recording with the same conversation, or else of one in which the client said the
     /// same: the agent's texts are others after a fault, or when recordings of several runs are mixed.
     pub(super) fn find(&self, input: &RunAgentInput) -> Option<usize> {
-        let of_client = || self.of_client.get(&client_key(input));
-        self.whole.get(&whole_key(input)).or_else(of_client).copied()
+        keys(input).iter().find_map(|key| self.0.get(key)).copied()
     }
 }
 
-fn whole_key(input: &RunAgentInput) -> Key {
-    key(input.messages.iter().filter_map(part), input)
-}
-
-/// The messages of users, what follows the agent's last message, and the answers to interrupts.
-fn client_key(input: &RunAgentInput) -> Key {
+/// The key of the whole conversation, and that of what is the client's: the messages of users, what follows the agent's last
+/// message, and the answers to interrupts.
+fn keys(input: &RunAgentInput) -> [Key; 2] {
+    let messages = || input.messages.iter().enumerate();
     let last = input.messages.iter().rposition(|message| matches!(message, Message::Assistant(_)));
-    let is_of_client = |position: usize, message: &Message| {
-        matches!(message, Message::User(_)) || last.is_none_or(|last| position > last)
-    };
-    let messages = input.messages.iter().enumerate().filter(|(position, message)| is_of_client(*position, message));
-    key(messages.filter_map(|(_, message)| part(message)), input)
+    let of_client = messages()
+        .filter(|(position, message)| matches!(message, Message::User(_)) || last.is_none_or(|last| *position > last));
+    [
+        key("whole", messages().filter_map(|(_, message)| part(message)), input),
+        key("client", of_client.filter_map(|(_, message)| part(message)), input),
+    ]
 }
 
 /// What counts of a message.
@@ -79,8 +74,8 @@ fn without_sources(content: &MessageContent) -> Value {
     content
 }
 
-fn key(parts: impl Iterator<Item = Value>, input: &RunAgentInput) -> Key {
-    let mut digest = Sha256::new();
+fn key(kind: &str, parts: impl Iterator<Item = Value>, input: &RunAgentInput) -> Key {
+    let mut digest = Sha256::new_with_prefix(kind);
     let answers = input.resume.iter().map(|entry| json!(["answer", entry.status, entry.payload]));
     for part in parts.chain(answers) {
         digest.update(part.to_string());
