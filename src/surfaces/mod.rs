@@ -55,29 +55,23 @@ struct RunDrawing {
 impl Drawing for RunDrawing {
     fn draw(&mut self, mut events: EventStream) -> EventStream {
         let (projection, click, cx) = (self.projection.clone(), self.click.take(), self.cx.clone());
-        event_stream(async_stream::stream! {
+        event_stream(async_stream::try_stream! {
             if let Some(click) = click {
                 for event in click {
-                    yield Ok(event);
+                    yield event;
                 }
                 cx.mark(click_mark());
             }
             let mut ready = Vec::new();
-            while let Some(event) = events.next().await {
-                match event {
-                    Ok(event) => projection.lock().pass(event, &mut ready),
-                    Err(error) => {
-                        yield Err(error);
-                        return;
-                    }
-                }
+            while let Some(event) = events.next().await.transpose()? {
+                projection.lock().pass(event, &mut ready);
                 for event in ready.drain(..) {
-                    yield Ok(event);
+                    yield event;
                 }
             }
             projection.lock().end_successfully(&mut ready);
             for event in ready {
-                yield Ok(event);
+                yield event;
             }
         })
     }
