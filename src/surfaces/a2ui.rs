@@ -5,11 +5,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::{
-    agent::{A2ui, RunSurfaces},
+    agent::{
+        A2ui, RunSurfaces,
+        emit::{TextMessage, ToolCallEvents},
+    },
     protocol::{
-        AssistantMessage, Context, Event, Message, MessageId, RunAgentInput, ToolCall, ToolCallId, ToolDefinition,
-        ToolMessage,
-        event::{ToolCallArgs, ToolCallEnd, ToolCallResult, ToolCallStart},
+        AssistantMessage, Context, Event, Message, MessageId, RunAgentInput, ToolCall, ToolDefinition, ToolMessage,
+        event::ToolCallResult,
     },
 };
 
@@ -114,19 +116,14 @@ pub(super) fn add_click(input: &mut RunAgentInput) -> Option<[Event; 4]> {
     let surface = text("surfaceId").unwrap_or("unknown_surface");
     let text = format!("User performed action \"{name}\" on surface \"{surface}\"{component}. Context: {context}");
 
-    let call = ToolCall::new(ToolCallId::random(), CLICK, action.to_string());
-    let (message, result) = (MessageId::random(), MessageId::random());
-    let mut start = ToolCallStart::new(call.id.clone(), CLICK);
-    start.parent_message_id = Some(message.clone());
-    let events = [
-        start.into(),
-        ToolCallArgs::new(call.id.clone(), &call.function.arguments).into(),
-        ToolCallEnd::new(call.id.clone()).into(),
-        ToolCallResult::new(result.clone(), call.id.clone(), &*text).into(),
-    ];
-    let answer = Message::Tool(ToolMessage::new(result, call.id.clone(), text));
-    let call = AssistantMessage { tool_calls: Some(vec![call]), ..AssistantMessage::new(message) };
-    input.messages.push(Message::Assistant(call));
-    input.messages.push(answer);
+    let (parent, answer) = (TextMessage::new(), MessageId::random());
+    let call = ToolCallEvents::new(CLICK).within(&parent);
+    let (id, arguments) = (call.id().clone(), action.to_string());
+    let result = ToolCallResult::new(answer.clone(), id.clone(), &*text).into();
+    let events = [call.start(), call.delta(&*arguments), call.end(), result];
+    let tool_calls = Some(vec![ToolCall::new(id.clone(), CLICK, arguments)]);
+    let asking = AssistantMessage { tool_calls, ..AssistantMessage::new(parent.id().clone()) };
+    input.messages.push(Message::Assistant(asking));
+    input.messages.push(Message::Tool(ToolMessage::new(answer, id, text)));
     Some(events)
 }
