@@ -115,8 +115,7 @@ impl RemoteOptions {
         let passed = self.pass_headers.iter().map(|name| ("pass_headers", name));
         let mut seen = HashSet::new();
         for (option, name) in own.chain(passed) {
-            let header = HeaderName::try_from(name)
-                .map_err(|_| InvalidOption::new(option, format!("{name:?} is not a valid header name")))?;
+            let header = header_name(option, name)?;
             if CONNECTION_HEADERS.contains(&header.as_str()) {
                 let problem = format!("`{name}` describes the connection or the body and cannot be set or passed on");
                 return Err(InvalidOption::new(option, problem));
@@ -148,6 +147,10 @@ impl RemoteOptions {
         }
         Ok(headers)
     }
+}
+
+pub(super) fn header_name(option: &str, name: &str) -> Result<HeaderName, InvalidOption> {
+    HeaderName::try_from(name).map_err(|_| InvalidOption::new(option, format!("{name:?} is not a valid header name")))
 }
 
 #[cfg(test)]

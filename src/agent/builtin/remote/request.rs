@@ -11,7 +11,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::options::{RemoteOptions, SEND_MESSAGE};
+use super::options::{RemoteOptions, SEND_MESSAGE, header_name};
 use crate::{
     agent::{AgentError, RunContext},
     base::{InvalidOption, RunErrorCode, text::essence},
@@ -42,8 +42,6 @@ pub(super) struct Endpoint {
 impl Endpoint {
     pub(super) fn new(options: &RemoteOptions) -> Result<Self, InvalidOption> {
         options.check()?;
-        let invalid_name = |name: &str| InvalidOption::new("headers", format!("{name:?} is not a valid header name"));
-        let header_name = |name: &String| HeaderName::try_from(name).map_err(|_| invalid_name(name));
         let mut headers = HeaderMap::new();
         for (name, value) in &options.resolved_headers()? {
             let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| {
@@ -51,7 +49,7 @@ impl Endpoint {
                 InvalidOption::new("headers", problem)
             })?;
             value.set_sensitive(true);
-            headers.append(header_name(name)?, value);
+            headers.append(header_name("headers", name)?, value);
         }
         headers.insert(ACCEPT, EVENT_STREAM);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -60,7 +58,7 @@ impl Endpoint {
                 .map_err(|error| InvalidOption::whole(format!("the HTTP client cannot be created: {error}")))?,
             url: options.parsed_url()?,
             headers,
-            pass: options.pass_headers.iter().map(header_name).collect::<Result<_, _>>()?,
+            pass: options.pass_headers.iter().map(|name| header_name("headers", name)).collect::<Result<_, _>>()?,
             watch: StreamLimits { max_event_bytes: options.max_event_bytes, idle_timeout: options.idle_timeout },
             head_timeout: options.connect_timeout.saturating_add(options.idle_timeout),
             is_resumable: options.resumable,
@@ -124,15 +122,12 @@ impl Endpoint {
     }
 
     async fn post(&self, url: Url, body: Vec<u8>, headers: HeaderMap) -> Result<Response, AgentError> {
-        match timeout(self.head_timeout, self.client.post(url).headers(headers).body(body).send()).await {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) => {
-                let unreachable =
-                    AgentError::new(RunErrorCode::RemoteUnreachable, "the remote agent cannot be reached");
-                Err(unreachable.caused_by(error.without_url()))
-            }
-            Err(_) => Err(timed_out()),
-        }
+        let sending = self.client.post(url).headers(headers).body(body).send();
+        let sent = timeout(self.head_timeout, sending).await.map_err(|_| timed_out())?;
+        sent.map_err(|error| {
+            let unreachable = AgentError::new(RunErrorCode::RemoteUnreachable, "the remote agent cannot be reached");
+            unreachable.caused_by(error.without_url())
+        })
     }
 }
 
@@ -156,15 +151,13 @@ fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
 async fn require_event_stream(response: Response) -> Result<Response, AgentError> {
     let status = response.status();
     if status != StatusCode::OK {
+        let server = |does: &str| format!("the remote agent's server {does} ({status})");
         let (code, message) = if status.is_server_error() {
-            (RunErrorCode::RemoteFailed, format!("the remote agent's server failed ({status})"))
+            (RunErrorCode::RemoteFailed, server("failed"))
         } else if status.is_redirection() {
-            (
-                RunErrorCode::RemoteRejected,
-                format!("the remote agent's server redirects the request, which is not followed ({status})"),
-            )
+            (RunErrorCode::RemoteRejected, server("redirects the request, which is not followed"))
         } else if status.is_client_error() {
-            (RunErrorCode::RemoteRejected, format!("the remote agent's server refused the request ({status})"))
+            (RunErrorCode::RemoteRejected, server("refused the request"))
         } else {
             (RunErrorCode::RemoteProtocol, format!("the remote agent answered with {status} in place of a stream"))
         };
@@ -177,11 +170,8 @@ async fn require_event_stream(response: Response) -> Result<Response, AgentError
     let is_uncompressed = headers.get(CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity");
     if essence(content_type) != "text/event-stream" || !is_uncompressed {
         let cause = format!("{:?} {:?}", headers.get(CONTENT_TYPE), headers.get(CONTENT_ENCODING));
-        return Err(AgentError::new(
-            RunErrorCode::RemoteProtocol,
-            "the remote agent's response is not an uncompressed event stream",
-        )
-        .caused_by(cause));
+        let problem = "the remote agent's response is not an uncompressed event stream";
+        return Err(AgentError::new(RunErrorCode::RemoteProtocol, problem).caused_by(cause));
     }
     Ok(response)
 }
