@@ -18,9 +18,9 @@ use super::{
 use crate::{
     auth::Principal,
     base::trace::{TraceContext, TraceScope},
-    files::{RunFiles, SharedFile, UploadError},
+    files::RunFiles,
     observe::RunObserver,
-    protocol::{Event, MessageId, RunId, ThreadId, TokenUsage},
+    protocol::{MessageId, RunId, ThreadId, TokenUsage},
 };
 
 /// The request headers passed to agents (`pass_headers`), in the order of the request, and what else a run has of its request.
@@ -201,19 +201,9 @@ impl RunContext {
         self.surfaces.as_ref()
     }
 
-    /// Stores a file for the client. Returns the activity that hands it over.
-    pub(crate) async fn shared_file(&self, file: SharedFile) -> Result<Event, UploadError> {
-        file.into_event(self.parts.files.as_ref()).await
-    }
-
-    /// Returns the largest file that can be handed over.
-    pub(crate) fn max_shared_bytes(&self) -> usize {
-        SharedFile::max_bytes(self.parts.files.as_ref())
-    }
-
-    /// Like [`shared_file`](Self::shared_file), with an activity that names the problem if the file cannot be stored.
-    pub(crate) async fn shared_file_or_problem(&self, file: SharedFile) -> Event {
-        file.into_event_or_problem(self.parts.files.as_ref()).await
+    /// Where the files of the run are stored; `None` without stored files.
+    pub(crate) fn files(&self) -> Option<&RunFiles> {
+        self.parts.files.as_ref()
     }
 
     /// What counts and records the run and its calls. `None` without a server.

@@ -160,7 +160,7 @@ impl Emitter {
         bytes: impl Into<Bytes>,
     ) -> Result<(), AgentError> {
         let file = SharedFile { bytes: bytes.into(), media_type: media_type.into(), name: Some(name.into()) };
-        let event = self.context().shared_file(file).await?;
+        let event = file.into_event(self.context().files()).await?;
         self.event(event).await
     }
 

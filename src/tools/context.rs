@@ -199,7 +199,7 @@ impl ToolContext {
         bytes: impl Into<Bytes>,
     ) -> Result<(), ToolError> {
         let file = SharedFile { bytes: bytes.into(), media_type: media_type.into(), name: Some(name.into()) };
-        let event = self.run().shared_file(file).await.map_err(|error| match error {
+        let event = file.into_event(self.run().files()).await.map_err(|error| match error {
             UploadError::Store(error) => ToolError::new("the file cannot be stored now").caused_by(error),
             error => ToolError::new(error.to_string()),
         })?;

@@ -109,7 +109,7 @@ impl<'r> AnswerBuilder<'r> {
         let ModelEvent::Media { media_type, base64 } = event else { return self.apply(event, out) };
         if let Some(file) = SharedFile::of_data(base64, media_type).await {
             self.has_media = true;
-            out.push(self.earlier.cx.shared_file_or_problem(file).await);
+            out.push(file.into_event_or_problem(self.earlier.cx.files()).await);
         }
         None
     }

@@ -11,6 +11,7 @@ use super::{
     usage::ExceededLimit,
 };
 use crate::{
+    files::SharedFile,
     protocol::JsonObject,
     tools::{FnTool, Repeat, Tool, ToolContext, ToolError, ToolSpec},
 };
@@ -103,7 +104,7 @@ impl Sandbox {
 
     async fn share_file(self: Arc<Self>, arguments: JsonObject, cx: ToolContext) -> Result<String, ToolError> {
         let path = relative_path(&arguments)?;
-        let most = cx.run().max_shared_bytes();
+        let most = SharedFile::max_bytes(cx.run().files());
         let print = ["/bin/sh", "-c", PRINT, "sh", &path, &(most + 1).to_string()];
         let output = self.run_printing(&print, None, Growth::None, most + 1, &cx).await?;
         let bytes = self.require_success(output)?.stdout;
