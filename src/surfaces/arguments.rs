@@ -35,6 +35,30 @@ enum Place {
     Broken,
 }
 
+/// Follows a JSON string, its quotes included.
+#[derive(Debug, Default)]
+pub(crate) struct StringScan {
+    pub(crate) is_open: bool,
+    /// The number of characters that an escape sequence lacks.
+    escape: u8,
+}
+
+impl StringScan {
+    pub(crate) fn read(&mut self, char: char) {
+        match (self.escape, char) {
+            (0, '\\') => self.escape = 1,
+            (0, '"') => self.is_open = !self.is_open,
+            (1, 'u') => self.escape = 5,
+            (0..=2, _) => self.escape = 0,
+            (left, _) => self.escape = left - 1,
+        }
+    }
+
+    pub(crate) fn is_in_escape(&self) -> bool {
+        self.escape > 0
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct ArgumentsReader {
     place: Place,
@@ -45,9 +69,7 @@ pub(crate) struct ArgumentsReader {
     sent: usize,
     /// The part of `raw` that ends with a whole character of a string.
     whole: usize,
-    in_string: bool,
-    /// The number of characters that an escape sequence lacks.
-    escape: u8,
+    string: StringScan,
     depth: usize,
     /// The beginning of the open item in `raw`.
     item: usize,
@@ -96,13 +118,13 @@ impl ArgumentsReader {
 
     fn begin(&mut self) {
         self.raw.clear();
-        (self.in_string, self.escape, self.depth) = (false, 0, 0);
+        (self.string, self.depth) = (StringScan::default(), 0);
         (self.sent, self.whole) = (1, 1);
     }
 
     fn name_char(&mut self, char: char) {
         self.string_char(char);
-        if !self.in_string {
+        if !self.string.is_open {
             match serde_json::from_str(&self.raw) {
                 Ok(name) => (self.name, self.place) = (name, Place::BeforeColon),
                 Err(_) => self.place = Place::Broken,
@@ -110,27 +132,20 @@ impl ArgumentsReader {
         }
     }
 
-    /// Reads a character of a string, its quotes included.
     fn string_char(&mut self, char: char) {
         self.raw.push(char);
-        match (self.escape, char) {
-            (0, '\\') => self.escape = 1,
-            (0, '"') => self.in_string = !self.in_string,
-            (1, 'u') => self.escape = 5,
-            (0..=2, _) => self.escape = 0,
-            (left, _) => self.escape = left - 1,
-        }
+        self.string.read(char);
     }
 
     fn value_char(&mut self, char: char, each: &mut impl FnMut(&str, ArgumentPart<'_>)) {
-        let is_scalar = self.depth == 0 && !self.in_string && !self.raw.is_empty();
+        let is_scalar = self.depth == 0 && !self.string.is_open && !self.raw.is_empty();
         let is_array = self.raw.starts_with('[');
-        if self.in_string || char == '"' && !is_scalar {
-            let was_escaped = self.escape > 0;
+        if self.string.is_open || char == '"' && !is_scalar {
+            let was_escaped = self.string.is_in_escape();
             self.string_char(char);
-            if self.depth == 0 && !self.in_string {
+            if self.depth == 0 && !self.string.is_open {
                 self.close(Place::AfterValue, each);
-            } else if self.escape == 0 && !(was_escaped && ends_with_high_surrogate(&self.raw)) {
+            } else if !self.string.is_in_escape() && !(was_escaped && ends_with_high_surrogate(&self.raw)) {
                 self.whole = self.raw.len();
             }
             return;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::surfaces::arguments::ends_with_high_surrogate;
+use crate::surfaces::arguments::{StringScan, ends_with_high_surrogate};
 
 /// Returns the value that the beginning of a JSON text has so far: open strings, arrays and objects end where the text ends, and
 /// numbers, words and names that may go on are left out. `None` if there is nothing yet.
@@ -11,32 +11,22 @@ pub(super) fn completed(beginning: &str) -> Option<Value> {
     let mut open: Vec<char> = Vec::new();
     // The end of the last whole text, and what closes it.
     let mut whole = (0, String::new());
-    let (mut expects_name, mut in_string, mut is_name) = (false, false, false);
-    let mut escaped = 0;
+    let (mut string, mut expects_name, mut is_name) = (StringScan::default(), false, false);
     let closing = |open: &[char]| open.iter().rev().collect::<String>();
     for (at, char) in beginning.char_indices() {
         let end = at + char.len_utf8();
-        if in_string {
-            match (escaped, char) {
-                (0, '\\') => escaped = 1,
-                (0, '"') => in_string = false,
-                (1, 'u') => escaped = 5,
-                (0, _) => {}
-                (1, _) => escaped = 0,
-                (left, _) => escaped = if left == 2 { 0 } else { left - 1 },
+        if string.is_open || char == '"' {
+            if !string.is_open {
+                is_name = std::mem::take(&mut expects_name);
             }
-            if !is_name && escaped == 0 && !ends_with_high_surrogate(&beginning[..end]) {
-                whole = (end, if in_string { format!("\"{}", closing(&open)) } else { closing(&open) });
+            string.read(char);
+            if !is_name && !string.is_in_escape() && !ends_with_high_surrogate(&beginning[..end]) {
+                let quote = if string.is_open { "\"" } else { "" };
+                whole = (end, format!("{quote}{}", closing(&open)));
             }
             continue;
         }
         match char {
-            '"' => {
-                (in_string, is_name, expects_name) = (true, expects_name, false);
-                if !is_name {
-                    whole = (end, format!("\"{}", closing(&open)));
-                }
-            }
             '{' | '[' => {
                 open.push(if char == '{' { '}' } else { ']' });
                 expects_name = char == '{';
