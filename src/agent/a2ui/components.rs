@@ -46,22 +46,17 @@ pub(super) fn check(
 ) -> Vec<SurfaceFault> {
     let mut faults = Faults::default();
     if components.is_empty() {
-        faults.add("empty_components", "components".to_owned(), "there are no components".to_owned());
+        faults.add("empty_components", "components", "there are no components");
         return faults.0;
     }
     let ids: HashSet<&str> = components.iter().filter_map(|component| text(component, "id")).collect();
     let mut seen = HashSet::new();
     for (at, component) in components.iter().enumerate() {
+        let path = format!("components[{at}].id");
         match text(component, "id") {
-            None => faults.add("missing_id", format!("components[{at}].id"), "a component has no `id`".to_owned()),
-            Some(id) if !seen.insert(id) => {
-                faults.add(
-                    "duplicate_id",
-                    format!("components[{at}].id"),
-                    format!("several components have the id {id:?}"),
-                );
-            }
-            Some(_) => {}
+            None => faults.add("missing_id", path, "a component has no `id`"),
+            Some(id) if seen.insert(id) => {}
+            Some(id) => faults.add("duplicate_id", path, format!("several components have the id {id:?}")),
         }
         check_type(at, component, catalog, &mut faults);
         for child in children(component).filter(|child| !ids.contains(child)) {
@@ -77,7 +72,7 @@ pub(super) fn check(
         faults.add("child_cycle", format!("components[id={id}]"), message);
     }
     if !ids.contains("root") {
-        faults.add("no_root", "components".to_owned(), "no component has the id \"root\"".to_owned());
+        faults.add("no_root", "components", "no component has the id \"root\"");
     }
     faults.0
 }
@@ -86,9 +81,9 @@ pub(super) fn check(
 struct Faults(Vec<SurfaceFault>);
 
 impl Faults {
-    fn add(&mut self, code: &'static str, path: String, message: String) {
+    fn add(&mut self, code: &'static str, path: impl Into<String>, message: impl Into<String>) {
         if self.0.len() < MAX_FAULTS {
-            self.0.push(SurfaceFault { code, path, message });
+            self.0.push(SurfaceFault { code, path: path.into(), message: message.into() });
         }
     }
 }
@@ -100,13 +95,11 @@ fn text<'c>(component: &'c Value, member: &str) -> Option<&'c str> {
 fn check_type(at: usize, component: &Value, catalog: Option<&ComponentCatalog>, faults: &mut Faults) {
     let path = format!("components[{at}].component");
     let Some(name) = text(component, "component") else {
-        faults.add("missing_component_type", path, "a component has no `component`, the name of its type".to_owned());
-        return;
+        return faults.add("missing_component_type", path, "a component has no `component`, the name of its type");
     };
     let Some(catalog) = catalog else { return };
     let Some(required) = catalog.required.get(name) else {
-        faults.add("unknown_component", path, format!("the catalog has no component {name:?}"));
-        return;
+        return faults.add("unknown_component", path, format!("the catalog has no component {name:?}"));
     };
     for property in required.iter().filter(|property| component.get(property.as_str()).is_none()) {
         let message = format!("the component {name:?} needs the property {property:?}");
@@ -147,12 +140,8 @@ fn cycle(components: &[Value]) -> Option<&str> {
     for start in components.iter().filter_map(|component| text(component, "id")) {
         let mut path = vec![(start, 0)];
         while let Some((id, next)) = path.last_mut() {
-            if *next == 0 && is_open.insert(id, true) == Some(false) {
-                is_open.insert(id, false);
-                path.pop();
-                continue;
-            }
-            match children.get(id).and_then(|children| children.get(*next)) {
+            let is_seen = *next == 0 && is_open.insert(id, true) == Some(false);
+            match children.get(id).and_then(|children| children.get(*next)).filter(|_| !is_seen) {
                 Some(child) if is_open.get(child) == Some(&true) => return Some(child),
                 Some(child) => {
                     *next += 1;

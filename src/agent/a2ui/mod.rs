@@ -96,14 +96,16 @@ impl RunSurfaces {
     /// Returns the URI of the catalog of a surface. `argument` is the model's own.
     pub(crate) fn catalog_id<'a>(&'a self, argument: Option<&'a str>) -> &'a str {
         let configured = self.options.catalog.as_deref();
-        let known = self.options.schema.as_ref().map(|(schema, _)| schema).or(self.page.as_ref());
-        configured.or_else(|| known?.id.as_deref()).or(argument).unwrap_or(BASIC_CATALOG)
+        configured.or_else(|| self.components()?.id.as_deref()).or(argument).unwrap_or(BASIC_CATALOG)
     }
 
     /// Returns the faults of a surface. `data` is `None` while it is streaming in.
     pub(crate) fn check(&self, components: &[Value], data: Option<&Value>) -> Vec<SurfaceFault> {
-        let schema = self.options.schema.as_ref().map(|(schema, _)| schema);
-        check(components, data, schema.or(self.page.as_ref()))
+        check(components, data, self.components())
+    }
+
+    fn components(&self) -> Option<&ComponentCatalog> {
+        self.options.schema.as_ref().map(|(schema, _)| schema).or(self.page.as_ref())
     }
 
     /// Returns the faults of a whole call.
