@@ -21,19 +21,13 @@ const KNOWN_FLAGS: u8 = 0b11;
 /// A span of a trace, as it is named to other programs.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct TraceContext {
-    trace_id: u128,
-    span_id: u64,
-    flags: u8,
-    state: String,
+    pub(super) trace_id: u128,
+    pub(super) span_id: u64,
+    pub(super) flags: u8,
+    pub(super) state: String,
 }
 
 impl TraceContext {
-    /// Ids of 0 are invalid, and return `None`.
-    #[allow(dead_code, reason = "only an exporter gives ids to spans")]
-    pub(crate) fn new(trace_id: u128, span_id: u64, flags: u8, state: String) -> Option<Self> {
-        (trace_id != 0 && span_id != 0).then_some(Self { trace_id, span_id, flags, state })
-    }
-
     /// Reads the headers of a request. Returns `None` for an invalid or repeated `traceparent`. An invalid or long
     /// `tracestate` counts as absent.
     pub(crate) fn of_headers(headers: &HeaderMap) -> Option<Self> {
@@ -43,9 +37,16 @@ impl TraceContext {
         Some(Self { state: read_state(headers).unwrap_or_default(), ..context })
     }
 
+    /// Versions above 00 may have further parts, which are ignored.
     pub(crate) fn of_traceparent(parent: &str) -> Option<Self> {
-        let (trace_id, span_id, flags) = parse_parent(parent)?;
-        Some(Self { trace_id, span_id, flags, state: String::new() })
+        let mut parts = parent.get(..TRACEPARENT_BYTES)?.split('-');
+        let version = hex(parts.next()?, 2)?;
+        let (trace_id, span_id) = (hex(parts.next()?, 32)?, u64::try_from(hex(parts.next()?, 16)?).ok()?);
+        let flags = u8::try_from(hex(parts.next()?, 2)?).ok()? & KNOWN_FLAGS;
+        let rest = parent.get(TRACEPARENT_BYTES..)?;
+        let has_valid_end = rest.is_empty() || (version > 0 && rest.starts_with('-'));
+        let is_valid = version != 0xff && trace_id != 0 && span_id != 0 && has_valid_end && parts.next().is_none();
+        is_valid.then(|| Self { trace_id, span_id, flags, state: String::new() })
     }
 
     /// The id of the trace, as 32 hexadecimal digits.
@@ -74,29 +75,12 @@ impl TraceContext {
         }
         headers
     }
-
-    #[allow(dead_code, reason = "only an exporter gives ids to spans")]
-    pub(crate) fn ids(&self) -> (u128, u64, u8) {
-        (self.trace_id, self.span_id, self.flags)
-    }
 }
 
 impl fmt::Debug for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TraceContext").field(&self.traceparent()).finish()
     }
-}
-
-/// Versions above 00 may have further parts, which are ignored.
-fn parse_parent(text: &str) -> Option<(u128, u64, u8)> {
-    let mut parts = text.get(..TRACEPARENT_BYTES)?.split('-');
-    let version = hex(parts.next()?, 2)?;
-    let (trace_id, span_id) = (hex(parts.next()?, 32)?, u64::try_from(hex(parts.next()?, 16)?).ok()?);
-    let flags = u8::try_from(hex(parts.next()?, 2)?).ok()? & KNOWN_FLAGS;
-    let rest = text.get(TRACEPARENT_BYTES..)?;
-    let has_valid_end = rest.is_empty() || (version > 0 && rest.starts_with('-'));
-    let is_valid = version != 0xff && trace_id != 0 && span_id != 0 && has_valid_end && parts.next().is_none();
-    is_valid.then_some((trace_id, span_id, flags))
 }
 
 /// Reads lower-case hexadecimal digits of an exact number.

@@ -21,7 +21,8 @@ pub(crate) fn context_of(span: &Span) -> Option<TraceContext> {
     let ids = span.span_context();
     let (trace_id, span_id) =
         (u128::from_be_bytes(ids.trace_id().to_bytes()), u64::from_be_bytes(ids.span_id().to_bytes()));
-    TraceContext::new(trace_id, span_id, ids.trace_flags().to_u8(), ids.trace_state().header())
+    let (flags, state) = (ids.trace_flags().to_u8(), ids.trace_state().header());
+    (trace_id != 0 && span_id != 0).then_some(TraceContext { trace_id, span_id, flags, state })
 }
 
 /// Continues the trace of another program. Has no effect on a span whose id was used already.
@@ -29,7 +30,7 @@ pub(crate) fn set_parent(span: &Span, parent: &TraceContext) {
     if span.is_disabled() {
         return;
     }
-    let (trace_id, span_id, flags) = parent.ids();
+    let TraceContext { trace_id, span_id, flags, .. } = *parent;
     let state = parent.tracestate().and_then(|state| TraceState::from_str(state).ok()).unwrap_or_default();
     let ids = (TraceId::from(trace_id), SpanId::from(span_id));
     let remote = SpanContext::new(ids.0, ids.1, TraceFlags::new(flags), true, state);
