@@ -216,28 +216,26 @@ impl Action {
 
     /// The templates of the action, but not those of the actions in a step.
     pub(super) fn templates(&self) -> Vec<&Template> {
-        let mut json: Vec<&JsonTemplate> = Vec::new();
-        let mut texts: Vec<&Template> = Vec::new();
         match &self.0 {
-            ActionKind::Text { text, .. } | ActionKind::Think { think: text, .. } => texts.extend(text),
-            ActionKind::Count { count, .. } => texts.push(count),
+            ActionKind::Text { text, .. } | ActionKind::Think { think: text, .. } => text.iter().collect(),
+            ActionKind::Count { count, .. } => vec![count],
             ActionKind::Calls { calls, .. } => {
-                json.extend(calls.iter().filter_map(|call| call.args.as_ref()));
-                texts.extend(calls.iter().filter_map(|call| call.result.as_ref()));
+                let args = calls.iter().filter_map(|call| call.args.as_ref()).flat_map(|args| &args.texts);
+                calls.iter().filter_map(|call| call.result.as_ref()).chain(args).collect()
             }
-            ActionKind::State { state } => json.push(state),
-            ActionKind::Activity { content, .. } => json.extend(content),
-            ActionKind::Custom { value, .. } => json.extend(value),
-            ActionKind::Fail { fail, .. } => texts.push(fail),
-            ActionKind::ResultOf { approved, declined, .. } => texts.extend([approved, declined]),
+            ActionKind::State { state } => state.texts.iter().collect(),
+            ActionKind::Activity { content: json, .. } | ActionKind::Custom { value: json, .. } => {
+                json.iter().flat_map(|json| &json.texts).collect()
+            }
+            ActionKind::Fail { fail, .. } => vec![fail],
+            ActionKind::ResultOf { approved, declined, .. } => vec![approved, declined],
             ActionKind::Interrupts { interrupts } => {
-                texts.extend(interrupts.iter().filter_map(|question| question.message.as_ref()));
+                interrupts.iter().filter_map(|question| question.message.as_ref()).collect()
             }
             ActionKind::Step { .. } | ActionKind::StepEnd(_) | ActionKind::Patch { .. } | ActionKind::WaitMs { .. } => {
+                Vec::new()
             }
         }
-        json.into_iter().for_each(|json| json.add_templates(&mut texts));
-        texts
     }
 }
 

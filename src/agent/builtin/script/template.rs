@@ -77,50 +77,41 @@ impl Template {
     }
 }
 
+/// JSON whose strings are templates.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Value")]
-pub(super) enum JsonTemplate {
-    Text(Template),
-    Array(Vec<Self>),
-    Object(Vec<(String, Self)>),
-    Fixed(Value),
+pub(super) struct JsonTemplate {
+    /// Its strings are empty.
+    json: Value,
+    /// The templates of the strings, in order.
+    pub(super) texts: Vec<Template>,
 }
 
 impl TryFrom<Value> for JsonTemplate {
     type Error = String;
 
-    fn try_from(value: Value) -> Result<Self, String> {
-        Ok(match value {
-            Value::String(text) => Self::Text(Template::try_from(text)?),
-            Value::Array(items) => Self::Array(items.into_iter().map(Self::try_from).collect::<Result<_, _>>()?),
-            Value::Object(object) => {
-                let members = object.into_iter().map(|(name, value)| Ok((name, Self::try_from(value)?)));
-                Self::Object(members.collect::<Result<_, String>>()?)
-            }
-            fixed => Self::Fixed(fixed),
-        })
+    fn try_from(mut json: Value) -> Result<Self, String> {
+        let mut texts = Vec::new();
+        for_each_text(&mut json, &mut |text| texts.push(Template::try_from(std::mem::take(text))));
+        Ok(Self { json, texts: texts.into_iter().collect::<Result<_, _>>()? })
     }
 }
 
 impl JsonTemplate {
-    pub(super) fn add_templates<'a>(&'a self, templates: &mut Vec<&'a Template>) {
-        match self {
-            Self::Text(template) => templates.push(template),
-            Self::Array(items) => items.iter().for_each(|item| item.add_templates(templates)),
-            Self::Object(members) => members.iter().for_each(|(_, value)| value.add_templates(templates)),
-            Self::Fixed(_) => {}
-        }
-    }
-
     pub(super) fn fill(&self, values: &Values) -> Value {
-        match self {
-            Self::Text(template) => Value::String(template.fill(values)),
-            Self::Array(items) => Value::Array(items.iter().map(|item| item.fill(values)).collect()),
-            Self::Object(members) => {
-                Value::Object(members.iter().map(|(name, value)| (name.clone(), value.fill(values))).collect())
-            }
-            Self::Fixed(value) => value.clone(),
-        }
+        let (mut json, mut texts) = (self.json.clone(), self.texts.iter());
+        for_each_text(&mut json, &mut |text| text.extend(texts.next().map(|template| template.fill(values))));
+        json
+    }
+}
+
+/// Calls `change` with the strings of a value, in order.
+fn for_each_text(json: &mut Value, change: &mut impl FnMut(&mut String)) {
+    match json {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| for_each_text(item, change)),
+        Value::Object(members) => members.values_mut().for_each(|member| for_each_text(member, change)),
+        _ => {}
     }
 }
 
