@@ -106,32 +106,18 @@ fn half(c: char) -> Option<u32> {
 
 /// Puts marks in the place of the escapes of lone halves.
 fn mark_halves(text: &str) -> (Cow<'_, str>, bool) {
-    let mut marked = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        marked.push_str(before);
+    replaced(text, &['\\'], |escape| {
         let unit = unit(escape);
         let pair = unit.filter(|unit| HIGH.contains(unit)).and_then(|_| self::unit(escape.get(6..)?));
-        let length = match (unit, pair) {
-            (Some(_), Some(low)) if LOW.contains(&low) => 12,
+        match (unit, pair) {
+            (Some(_), Some(low)) if LOW.contains(&low) => (12, None),
             (Some(lone), _) if HIGH.contains(&lone) || LOW.contains(&lone) => {
-                marked.extend(char::from_u32(lone - HIGH.start() + FIRST_MARK));
-                rest = &escape[6..];
-                continue;
+                (6, char::from_u32(lone - HIGH.start() + FIRST_MARK).map(|mark| mark.to_string().into()))
             }
             // The escaped character may be a backslash.
-            _ => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
-        };
-        marked.push_str(&escape[..length]);
-        rest = &escape[length..];
-    }
-    // A mark is shorter than the escape. All else is copied as it is.
-    if marked.len() + rest.len() == text.len() {
-        return (text.into(), false);
-    }
-    marked.push_str(rest);
-    (marked.into(), true)
+            _ => (1 + escape[1..].chars().next().map_or(0, char::len_utf8), None),
+        }
+    })
 }
 
 /// Returns the code unit of an escape at the beginning of a text.
@@ -142,31 +128,38 @@ fn unit(text: &str) -> Option<u32> {
 
 /// Puts `null` in the place of numbers that JSON lacks.
 fn without_nan(text: &str) -> (Cow<'_, str>, bool) {
-    let mut json = String::new();
-    let mut rest = text;
-    let mut found = false;
-    while let Some(at) = rest.find(['"', 'N', 'I', '-']) {
-        json.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let word = ["NaN", "Infinity", "-Infinity", "-NaN"].into_iter().find(|word| rest.starts_with(word));
-        let length = match word {
-            Some(word) => {
-                found = true;
-                json.push_str("null");
-                rest = &rest[word.len()..];
-                continue;
-            }
-            None if rest.starts_with('"') => string_length(rest),
-            None => 1,
-        };
-        json.push_str(&rest[..length]);
-        rest = &rest[length..];
+    replaced(text, &['"', 'N', 'I', '-'], |rest| {
+        match ["NaN", "Infinity", "-Infinity", "-NaN"].into_iter().find(|word| rest.starts_with(word)) {
+            Some(word) => (word.len(), Some("null".into())),
+            None if rest.starts_with('"') => (string_length(rest), None),
+            None => (1, None),
+        }
+    })
+}
+
+/// Replaces parts of a text that begin with one of these characters. `part` returns the length of the part at the beginning of
+/// a text, and what it becomes if it is replaced. Returns whether any was.
+fn replaced<'t>(
+    text: &'t str,
+    first: &[char],
+    part: impl Fn(&str) -> (usize, Option<Cow<'static, str>>),
+) -> (Cow<'t, str>, bool) {
+    let (mut new, mut rest, mut is_changed) = (String::new(), text, false);
+    while let Some(at) = rest.find(first) {
+        let (length, replacement) = part(&rest[at..]);
+        is_changed |= replacement.is_some();
+        let (before, behind) = rest.split_at(at + length);
+        match replacement {
+            Some(replacement) => new.extend([&before[..at], &*replacement]),
+            None => new.push_str(before),
+        }
+        rest = behind;
     }
-    if !found {
+    if !is_changed {
         return (text.into(), false);
     }
-    json.push_str(rest);
-    (json.into(), true)
+    new.push_str(rest);
+    (new.into(), true)
 }
 
 /// Returns the length of a string with its quotes, or of the text if the string has no end.
