@@ -32,11 +32,24 @@ struct QueueState {
 }
 
 impl EventQueue {
-    /// Returns the number of the last event. A closed queue drops the events.
+    /// Takes all of the events or none. Returns the number of the last event. A closed queue drops the events.
     pub(super) fn push(&self, events: impl IntoIterator<Item = Event>) -> Result<u64, AgentError> {
         let mut state = self.0.lock();
-        let stream = state.push(events)?;
+        if state.is_closed {
+            return Ok(state.pushed);
+        }
+        let (before, mut events) = (state.events.len(), events.into_iter());
+        state.events.extend(events.by_ref().take(MAX_HELD_EVENTS.saturating_sub(before)));
+        if events.next().is_some() {
+            state.events.truncate(before);
+            let problem =
+                format!("more than {MAX_HELD_EVENTS} events wait for the client: await each call before the next");
+            return Err(AgentError::new("too_many_events", problem));
+        }
+        let added = state.events.len() - before;
+        state.pushed += added as u64;
         let last = state.pushed;
+        let stream = if state.events.is_empty() { None } else { state.stream.take() };
         drop(state);
         if let Some(waker) = stream {
             waker.wake();
@@ -82,23 +95,6 @@ impl EventQueue {
 }
 
 impl QueueState {
-    /// Returns the stream's task if it has to be woken. Takes all of the events or none.
-    fn push(&mut self, events: impl IntoIterator<Item = Event>) -> Result<Option<Waker>, AgentError> {
-        if self.is_closed {
-            return Ok(None);
-        }
-        let (before, mut events) = (self.events.len(), events.into_iter());
-        self.events.extend(events.by_ref().take(MAX_HELD_EVENTS.saturating_sub(before)));
-        if events.next().is_some() {
-            self.events.truncate(before);
-            let problem =
-                format!("more than {MAX_HELD_EVENTS} events wait for the client: await each call before the next");
-            return Err(AgentError::new("too_many_events", problem));
-        }
-        self.pushed += (self.events.len() - before) as u64;
-        Ok(if self.events.is_empty() { None } else { self.stream.take() })
-    }
-
     fn poll_taken(&mut self, last: u64, cx: &Context<'_>) -> Poll<Result<(), AgentError>> {
         if self.is_closed {
             return Poll::Ready(Err(AgentError::new("run_ended", "the run has ended")));
