@@ -32,7 +32,6 @@ pub(super) struct Surface {
     reader: ArgumentsReader,
     parts: SurfaceParts,
     is_first_attempt: bool,
-    is_checked: bool,
     pub(super) is_painted: bool,
     has_failed: bool,
     bytes: usize,
@@ -72,7 +71,6 @@ impl Surface {
             reader: ArgumentsReader::default(),
             parts: SurfaceParts::default(),
             is_first_attempt,
-            is_checked: false,
             is_painted: false,
             has_failed: false,
             bytes: 0,
@@ -92,14 +90,12 @@ impl Surface {
     /// Returns what the next piece of the arguments changes.
     pub(super) fn push(&mut self, delta: &str) -> Option<Event> {
         self.bytes += delta.len();
+        let had_components = self.parts.components.is_some();
         self.reader.push(delta, &mut |name, part| self.parts.take(name, part));
         if self.has_failed {
             return None;
         }
-        if !self.is_checked
-            && let Some(components) = &self.parts.components
-        {
-            self.is_checked = true;
+        if !had_components && let Some(components) = &self.parts.components {
             let faults = self.run.check(components, None);
             if !faults.is_empty() {
                 return Some(self.fail(&faults));
