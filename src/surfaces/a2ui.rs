@@ -89,15 +89,9 @@ pub(crate) fn tool() -> ToolDefinition {
         },
         "required": ["surfaceId", "components"]
     });
-    ToolDefinition {
-        name: RENDER.to_owned(),
-        description:
-            "Shows an interface to the user: texts, lists, forms, buttons. The A2UI entries of the instructions \
-                      have its components and rules."
-                .to_owned(),
-        parameters: Some(parameters),
-        metadata: None,
-    }
+    let description = "Shows an interface to the user: texts, lists, forms, buttons. The A2UI entries of the instructions have its \
+                       components and rules.";
+    ToolDefinition { parameters: Some(parameters), ..ToolDefinition::new(RENDER, description) }
 }
 
 /// The mark that a run has its click, so that it does not get it again when another server goes on with it.
