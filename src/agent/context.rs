@@ -75,7 +75,8 @@ pub struct RunContext {
     task: u32,
     /// `None` for runs that are not detached, and for subagents: the run does not go on from a subagent's answers.
     journal: Option<Arc<RunJournal>>,
-    surfaces: Option<Arc<RunSurfaces>>,
+    /// A2UI in this run; `None` if it renders no surfaces.
+    pub(crate) surfaces: Option<Arc<RunSurfaces>>,
 }
 
 /// What a run's context has from its start.
@@ -189,16 +190,6 @@ impl RunContext {
     /// The context of the same run within its span, or within that of a tool call or a subagent.
     pub(crate) fn within(&self, trace: TraceScope) -> Self {
         Self { trace, ..self.clone() }
-    }
-
-    /// The context of a run that may render A2UI surfaces.
-    pub(crate) fn with_surfaces(self, surfaces: Option<Arc<RunSurfaces>>) -> Self {
-        Self { surfaces, ..self }
-    }
-
-    /// A2UI in this run; `None` if it renders no surfaces.
-    pub(crate) fn surfaces(&self) -> Option<&Arc<RunSurfaces>> {
-        self.surfaces.as_ref()
     }
 
     /// Where the files of the run are stored; `None` without stored files.

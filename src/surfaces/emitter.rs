@@ -44,7 +44,7 @@ impl Emitter {
         components: impl Serialize,
         data: impl Serialize,
     ) -> Result<bool, AgentError> {
-        let Some(run) = self.context().surfaces() else { return Ok(false) };
+        let Some(run) = &self.context().surfaces else { return Ok(false) };
         let (components, data) = (serde_json::to_value(components)?, serde_json::to_value(data)?);
         let components = components.as_array().map_or(&[][..], Vec::as_slice);
         let faults = run.check(components, Some(&data));

@@ -40,7 +40,7 @@ pub(crate) fn begin(agent: &dyn Agent, input: &mut RunAgentInput, cx: &mut RunCo
         a2ui::add_guide(surfaces, input);
         click = if cx.take_mark(&click_mark()) { None } else { add_click(input) };
     }
-    *cx = cx.clone().with_surfaces(surfaces.clone());
+    cx.surfaces.clone_from(&surfaces);
     let projection = Arc::new(Mutex::new(Projection { shows_html, surfaces, ..Projection::default() }));
     Some(Box::new(RunDrawing { projection, click, cx: cx.clone() }))
 }

@@ -46,7 +46,7 @@ pub(super) fn turns(
         let settings = with_tools_of_run(settings, &cx).await;
         let mut models = ModelChain::new(&settings, &input)?;
         settings.tools.ready().await;
-        let catalog = ToolCatalog::new(&settings, &input, cx.surfaces());
+        let catalog = ToolCatalog::new(&settings, &input, cx.surfaces.as_ref());
         let instructions = instructions(&settings, &input, &cx)?;
         let mut messages = std::mem::take(&mut input.messages).into_vec();
         remove_claims(&mut messages, &catalog, &cx);
@@ -317,7 +317,7 @@ fn instructions(settings: &Settings, input: &RunAgentInput, cx: &RunContext) -> 
 /// long and stay the same. Those of a page do only if pages may instruct the model.
 fn is_instruction(entry: &Context, cx: &RunContext) -> bool {
     let is_trusted = |surfaces: &Arc<RunSurfaces>| cx.accepts_instructions() || a2ui::is_of_server(surfaces, entry);
-    a2ui::is_about_surfaces(entry) && cx.surfaces().is_some_and(is_trusted)
+    a2ui::is_about_surfaces(entry) && cx.surfaces.as_ref().is_some_and(is_trusted)
 }
 
 fn describe_context(input: &RunAgentInput, cx: &RunContext) -> Option<String> {
