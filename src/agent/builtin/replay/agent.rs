@@ -1,6 +1,6 @@
 //! The agent: plays the events of a recording.
 
-use std::{future::pending, path::Path, sync::Arc, time::Duration};
+use std::{future::pending, path::Path, time::Duration};
 
 use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     agent::{Agent, AgentError, EventStream, RunContext, event_stream},
     base::{RunErrorCode, units::deadline},
-    protocol::recording::{Recording, RecordingError, read_folder},
+    protocol::recording::{RecordingError, read_folder},
     protocol::{
         AgentCapabilities, Event, RunAgentInput,
         event::{Raw, RunFinished, RunOutcome},
@@ -27,7 +27,6 @@ const CUT_DELAY: Duration = Duration::from_millis(100);
 
 /// An agent that plays the recordings of a folder.
 pub(crate) struct Replay {
-    recordings: Arc<[Recording]>,
     conversations: Conversations,
     options: ReplayOptions,
 }
@@ -60,17 +59,16 @@ impl Replay {
         if recordings.is_empty() {
             return Err(ReplayError::NothingWhole);
         }
-        Ok(Self { conversations: Conversations::new(&recordings), recordings: recordings.into(), options })
+        Ok(Self { conversations: Conversations::new(recordings), options })
     }
 }
 
 impl Agent for Replay {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream {
-        let found = self.conversations.find(&input);
-        let (recordings, options) = (self.recordings.clone(), self.options.of_request(&input));
+        let (found, options) = (self.conversations.find(&input), self.options.of_request(&input));
         event_stream(async_stream::try_stream! {
             let options = options?;
-            let recording = found.and_then(|position| recordings.get(position)).ok_or_else(no_recording)?;
+            let recording = found.ok_or_else(no_recording)?;
             tracing::debug!(name = recording.name, "playing a recording");
             let events: Vec<_> =
                 recording.events.iter().filter(|event| !matches!(event.event, Event::RunStarted(_))).collect();

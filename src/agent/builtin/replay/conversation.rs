@@ -1,6 +1,6 @@
 //! Finds the recording of a conversation.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -15,24 +15,24 @@ type Key = [u8; 32];
 
 /// Recordings by their conversations.
 #[derive(Debug)]
-pub(super) struct Conversations(HashMap<Key, usize>);
+pub(super) struct Conversations(HashMap<Key, Arc<Recording>>);
 
 impl Conversations {
     /// Of several recordings of a conversation, the first one counts.
-    pub(super) fn new(recordings: &[Recording]) -> Self {
+    pub(super) fn new(recordings: Vec<Recording>) -> Self {
         let mut conversations = HashMap::new();
-        for (position, recording) in recordings.iter().enumerate() {
+        for recording in recordings.into_iter().map(Arc::new) {
             for key in keys(&recording.head.request) {
-                conversations.entry(key).or_insert(position);
+                conversations.entry(key).or_insert_with(|| recording.clone());
             }
         }
         Self(conversations)
     }
 
-    /// Returns the position of the recording with the same conversation, or else of one in which the client said the
+    /// Returns the recording with the same conversation, or else of one in which the client said the
     /// same: the agent's texts are others after a fault, or when recordings of several runs are mixed.
-    pub(super) fn find(&self, input: &RunAgentInput) -> Option<usize> {
-        keys(input).iter().find_map(|key| self.0.get(key)).copied()
+    pub(super) fn find(&self, input: &RunAgentInput) -> Option<Arc<Recording>> {
+        keys(input).iter().find_map(|key| self.0.get(key)).cloned()
     }
 }
 
