@@ -70,15 +70,6 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Passes a delta on to its item. Deltas of items that were not announced come again when the item is done.
-    fn with_item(
-        &mut self,
-        event: &Value,
-        change: impl FnOnce(&mut OpenItem) -> Result<(), DecodeFault>,
-    ) -> Result<(), DecodeFault> {
-        self.open.get_mut(&index(event)?).map_or(Ok(()), change)
-    }
-
     fn ended(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let response = event.get("response").unwrap_or(&Value::Null);
         output.usage(response.get("usage").and_then(|value| usage(&self.model, value)));
@@ -125,21 +116,17 @@ impl Decoder for ResponsesDecoder {
         }
         match event.get("type").and_then(Value::as_str).or(name).unwrap_or_default() {
             "response.output_item.added" => self.item_added(&event, output)?,
-            "response.output_text.delta" => self.with_item(&event, |item| item.text_delta(&event, output))?,
-            "response.refusal.delta" => {
-                self.refused = true;
-                self.with_item(&event, |item| item.text_delta(&event, output))?;
-            }
-            "response.output_text.annotation.added" => self.with_item(&event, |item| item.citation(&event, output))?,
-            "response.reasoning_summary_text.delta" => {
-                self.with_item(&event, |item| item.reasoning_delta(&event, "summary_index", output))?;
-            }
-            // Open models send the reasoning itself.
-            "response.reasoning_text.delta" => {
-                self.with_item(&event, |item| item.reasoning_delta(&event, "content_index", output))?;
-            }
-            "response.function_call_arguments.delta" => {
-                self.with_item(&event, |item| item.arguments_delta(&event, output))?;
+            kind @ ("response.output_text.delta"
+            | "response.refusal.delta"
+            | "response.output_text.annotation.added"
+            | "response.reasoning_summary_text.delta"
+            | "response.reasoning_text.delta"
+            | "response.function_call_arguments.delta") => {
+                self.refused |= kind == "response.refusal.delta";
+                // Deltas of items that were not announced come again when the item is done.
+                if let Some(item) = self.open.get_mut(&index(&event)?) {
+                    item.update(kind, &event, output)?;
+                }
             }
             "response.output_item.done" => self.item_done(&event, output)?,
             "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {

@@ -57,43 +57,30 @@ impl OpenItem {
         })
     }
 
-    /// Continues the text of a message, or its refusal.
-    pub(super) fn text_delta(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+    /// Adds an event between the beginning and the end of the item. The parts of reasoning are paragraphs.
+    pub(super) fn update(&mut self, kind: &str, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let delta = text(event, "delta");
-        if let Self::Message(parts) = self
-            && !delta.is_empty()
-        {
-            let block = part(parts, number(event, "content_index"), output)?.block;
-            output.delta(block, delta);
-        }
-        Ok(())
-    }
-
-    pub(super) fn citation(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        if let Self::Message(parts) = self {
-            let part = part(parts, number(event, "content_index"), output)?;
-            part.cite(event.get("annotation").unwrap_or(&Value::Null), output);
-        }
-        Ok(())
-    }
-
-    /// `index` names the member with the number of the part. Parts are paragraphs.
-    pub(super) fn reasoning_delta(
-        &mut self,
-        event: &Value,
-        index: &str,
-        output: &mut AnswerEvents,
-    ) -> Result<(), DecodeFault> {
-        match self {
-            Self::Reasoning(reasoning) => reasoning.add(number(event, index), text(event, "delta"), output),
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn arguments_delta(&mut self, event: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        if let Self::Call { block, has_arguments } = self {
-            *has_arguments |= !text(event, "delta").is_empty();
-            output.delta(*block, text(event, "delta"));
+        match (self, kind) {
+            (Self::Message(parts), "response.output_text.delta" | "response.refusal.delta") if !delta.is_empty() => {
+                let block = part(parts, number(event, "content_index"), output)?.block;
+                output.delta(block, delta);
+            }
+            (Self::Message(parts), "response.output_text.annotation.added") => {
+                let part = part(parts, number(event, "content_index"), output)?;
+                part.cite(event.get("annotation").unwrap_or(&Value::Null), output);
+            }
+            (Self::Reasoning(reasoning), "response.reasoning_summary_text.delta") => {
+                reasoning.add(number(event, "summary_index"), delta, output)?;
+            }
+            // Open models send the reasoning itself.
+            (Self::Reasoning(reasoning), "response.reasoning_text.delta") => {
+                reasoning.add(number(event, "content_index"), delta, output)?;
+            }
+            (Self::Call { block, has_arguments }, "response.function_call_arguments.delta") => {
+                *has_arguments |= !delta.is_empty();
+                output.delta(*block, delta);
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -193,17 +180,13 @@ impl OpenReasoning {
 impl ReasoningEnd {
     /// `is_followed_by_hidden` is true if the item after it will not be sent back.
     pub(super) fn end(self, is_followed_by_hidden: bool, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        match (self.block, is_followed_by_hidden) {
-            (None, true) => {}
-            (Some(block), true) => output.end(block, None),
-            (block, false) => {
-                let block = match block {
-                    Some(block) => block,
-                    None => output.start(BlockStart::Reasoning { redacted: false })?,
-                };
-                output.end(block, Some(Artefact::new("openai.encrypted_content", self.artefact)));
-            }
-        }
+        let block = match self.block {
+            Some(block) => block,
+            None if is_followed_by_hidden => return Ok(()),
+            None => output.start(BlockStart::Reasoning { redacted: false })?,
+        };
+        let artefact = (!is_followed_by_hidden).then(|| Artefact::new("openai.encrypted_content", self.artefact));
+        output.end(block, artefact);
         Ok(())
     }
 }
