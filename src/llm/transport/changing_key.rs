@@ -154,7 +154,7 @@ impl RequestKey {
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         let (key, token) = match self {
             Self::Text(key) => (key, None),
-            Self::Aws(keys) => (&keys.secret_access_key, keys.session_token.as_ref()),
+            Self::Aws(keys) => (&keys.given.secret_access_key, keys.given.token.as_ref()),
         };
         std::iter::once(key).chain(token).map(ExposeSecret::expose_secret)
     }

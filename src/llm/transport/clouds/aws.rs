@@ -50,13 +50,7 @@ impl AwsCredentials {
         };
         let expires: Option<Timestamp> = given.expiration.as_deref().and_then(|text| text.parse().ok());
         let lifetime = expires.map(|at| SystemTime::from(at).duration_since(SystemTime::now()).unwrap_or_default());
-        let keys = AwsKeys {
-            region,
-            access_key_id: given.access_key_id,
-            secret_access_key: given.secret_access_key,
-            session_token: given.token,
-        };
-        Ok((keys, lifetime.unwrap_or(UNKNOWN_LIFETIME)))
+        Ok((AwsKeys { region, given }, lifetime.unwrap_or(UNKNOWN_LIFETIME)))
     }
 
     /// <https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRoleWithWebIdentity.html>

@@ -9,20 +9,18 @@ use super::secret;
 #[derive(Clone)]
 pub(in crate::llm) struct AwsKeys {
     pub(super) region: String,
-    pub(super) access_key_id: String,
-    pub(in crate::llm) secret_access_key: SecretString,
-    pub(in crate::llm) session_token: Option<SecretString>,
+    pub(in crate::llm) given: GivenKeys,
 }
 
 /// Keys as AWS writes them in JSON.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct GivenKeys {
+pub(in crate::llm) struct GivenKeys {
     pub(super) access_key_id: String,
     #[serde(deserialize_with = "secret")]
-    pub(super) secret_access_key: SecretString,
+    pub(in crate::llm) secret_access_key: SecretString,
     #[serde(alias = "SessionToken", default, deserialize_with = "optional_secret")]
-    pub(super) token: Option<SecretString>,
+    pub(in crate::llm) token: Option<SecretString>,
     pub(super) expiration: Option<String>,
 }
 

@@ -44,7 +44,13 @@ pub(in crate::llm) struct AccessToken {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum CredentialsFile {
     ServiceAccount(ServiceAccount),
-    AuthorizedUser(AuthorizedUser),
+    AuthorizedUser {
+        client_id: String,
+        client_secret: String,
+        refresh_token: String,
+        #[serde(default = "token_url")]
+        token_uri: String,
+    },
     #[serde(other)]
     Unsupported,
 }
@@ -54,15 +60,6 @@ struct ServiceAccount {
     client_email: String,
     private_key: String,
     private_key_id: Option<String>,
-    #[serde(default = "token_url")]
-    token_uri: String,
-}
-
-#[derive(Deserialize)]
-struct AuthorizedUser {
-    client_id: String,
-    client_secret: String,
-    refresh_token: String,
     #[serde(default = "token_url")]
     token_uri: String,
 }
@@ -87,14 +84,14 @@ impl GcpCredentials {
                 let form = [("grant_type", grant_type), ("assertion", &account.assertion()?)];
                 self.0.form(&account.token_uri, &form).await?
             }
-            Some(CredentialsFile::AuthorizedUser(user)) => {
+            Some(CredentialsFile::AuthorizedUser { client_id, client_secret, refresh_token, token_uri }) => {
                 let form = [
                     ("grant_type", "refresh_token"),
-                    ("client_id", &user.client_id),
-                    ("client_secret", &user.client_secret),
-                    ("refresh_token", &user.refresh_token),
+                    ("client_id", &client_id),
+                    ("client_secret", &client_secret),
+                    ("refresh_token", &refresh_token),
                 ];
-                self.0.form(&user.token_uri, &form).await?
+                self.0.form(&token_uri, &form).await?
             }
             Some(CredentialsFile::Unsupported) => {
                 return Err("the file of Google's credentials is neither a service account's nor a user's: let a command print \

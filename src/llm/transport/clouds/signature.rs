@@ -2,19 +2,15 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
 use jiff::Timestamp;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
 use ring::{digest, hmac};
 use secrecy::ExposeSecret;
 
 use super::aws_keys::AwsKeys;
-use crate::base::text::hex;
+use crate::base::text::{hex, path_segment};
 
 /// The name of Bedrock in signatures.
 const SERVICE: &str = "bedrock";
-const IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-/// A path is encoded once more than it is sent.
-const IN_PATH: &AsciiSet = &IN_QUERY.remove(b'/');
 
 /// Returns the headers that sign a request (POST) with a body of JSON.
 ///
@@ -35,27 +31,29 @@ pub(in crate::llm) fn signed_headers(
         ("x-amz-content-sha256", hash.clone()),
         ("x-amz-date", time.clone()),
     ];
-    signed.extend(keys.session_token.iter().map(|token| ("x-amz-security-token", token.expose_secret().to_owned())));
-    let encoded = |text: &str| utf8_percent_encode(text, IN_QUERY).to_string();
-    let mut query: Vec<_> = url.query_pairs().map(|(name, value)| (encoded(&name), encoded(&value))).collect();
+    let AwsKeys { region, given } = keys;
+    signed.extend(given.token.iter().map(|token| ("x-amz-security-token", token.expose_secret().to_owned())));
+    let mut query: Vec<_> =
+        url.query_pairs().map(|(name, value)| (path_segment(&name), path_segment(&value))).collect();
     query.sort();
     let query: Vec<_> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let lines: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
     let names = signed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
-    let path = utf8_percent_encode(url.path(), IN_PATH);
-    let request = format!("POST\n{path}\n{}\n{lines}\n{names}\n{hash}", query.join("&"));
+    // A path is encoded once more than it is sent.
+    let path: Vec<_> = url.path().split('/').map(path_segment).collect();
+    let request = format!("POST\n{}\n{}\n{lines}\n{names}\n{hash}", path.join("/"), query.join("&"));
 
-    let (date, region) = (&time[..8], &keys.region);
+    let date = &time[..8];
     let scope = format!("{date}/{region}/{SERVICE}/aws4_request");
     let request_hash = hex(digest::digest(&digest::SHA256, request.as_bytes()).as_ref());
     let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{request_hash}");
-    let secret = format!("AWS4{}", keys.secret_access_key.expose_secret());
+    let secret = format!("AWS4{}", given.secret_access_key.expose_secret());
     let mac = |key: &[u8], text: &str| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text.as_bytes());
     let key = [date, region, SERVICE, "aws4_request"]
         .iter()
         .fold(secret.into_bytes(), |key, part| mac(&key, part).as_ref().to_vec());
     let signature = hex(mac(&key, &text).as_ref());
-    let id = &keys.access_key_id;
+    let id = &given.access_key_id;
     let authorization =
         format!("AWS4-HMAC-SHA256 Credential={id}/{scope}, SignedHeaders={names}, Signature={signature}");
 
@@ -72,16 +70,18 @@ pub(in crate::llm) fn signed_headers(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::transport::clouds::aws_keys::GivenKeys;
 
     /// The signature is botocore's.
     #[test]
     fn a_request_is_signed_with_its_path_query_body_and_token() {
-        let keys = AwsKeys {
-            region: "eu-west-1".to_owned(),
+        let given = GivenKeys {
             access_key_id: "AKID".to_owned(),
             secret_access_key: "secret/+".into(),
-            session_token: Some("token==".into()),
+            token: Some("token==".into()),
+            expiration: None,
         };
+        let keys = AwsKeys { region: "eu-west-1".to_owned(), given };
         let host = "https://bedrock-runtime.eu-west-1.amazonaws.com:8443";
         let url = format!("{host}/model/arn:aws%2Fm%201/invoke-with-response-stream?b=c%20d&a=~%2F");
         let now: Timestamp = "2026-11-27T16:00:00Z".parse().unwrap();
