@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
-use super::refusal_texts::{is_filtered, is_malformed_call, is_too_long};
+use super::refusal_texts::kind_of;
 use crate::{
     base::{lenient_json::JoinedText, text::is_in},
     llm::{Artefact, BlockStart, ModelEvent, StopReason},
@@ -102,7 +102,7 @@ impl FailureKind {
         let parsed = error.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
         let error = parsed.as_ref().unwrap_or(error);
         let codes = || CODE_MEMBERS.iter().filter_map(|member| error.get(member));
-        let specific = codes().filter_map(Value::as_str).find_map(Self::of_specific_code);
+        let specific = codes().filter_map(Value::as_str).find_map(|code| kind_of(code, ""));
         let own = specific.or_else(|| codes().find_map(Self::of_code));
         if wrappings == 0 || own.is_some_and(|own| own != Self::Other) {
             return own;
@@ -114,21 +114,10 @@ impl FailureKind {
 
     /// Returns the kind that the text of an error says, if its codes say nothing.
     pub(super) fn or_of_message(self, message: &str) -> Self {
-        match self {
-            Self::Unavailable | Self::Other if is_too_long("", message) => Self::ContextTooLong,
-            Self::Other if is_filtered("", message) => Self::Filtered,
-            Self::Other if is_malformed_call("", message) => Self::MalformedCall,
-            kind => kind,
-        }
-    }
-
-    fn of_specific_code(code: &str) -> Option<Self> {
-        match code {
-            "insufficient_quota" => Some(Self::QuotaUsedUp),
-            code if is_too_long(code, "") => Some(Self::ContextTooLong),
-            code if is_filtered(code, "") => Some(Self::Filtered),
-            code if is_malformed_call(code, "") => Some(Self::MalformedCall),
-            _ => None,
+        match (self, kind_of("", message)) {
+            (Self::Unavailable, Some(Self::ContextTooLong)) => Self::ContextTooLong,
+            (Self::Other, Some(said)) => said,
+            (kind, _) => kind,
         }
     }
 

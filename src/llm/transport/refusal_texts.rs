@@ -1,6 +1,8 @@
 //! Recognises refusals by the codes and the texts of errors: conversations that do not fit into a model's context window,
 //! what a content filter refuses, and calls that the provider could not read.
 
+use super::decode::FailureKind;
+
 const TOO_LONG_CODES: &[&str] = &[
     // https://platform.claude.com/docs/en/api/errors: the request has too many bytes
     "request_too_large",
@@ -67,21 +69,19 @@ const MALFORMED_CALL_CODES: &[&str] = &[
 ];
 const MALFORMED_CALL: &[&[&str]] = &[&["failed to call a function"], &["malformed_function_call"]];
 
-pub(super) fn is_too_long(code: &str, message: &str) -> bool {
-    fits(TOO_LONG_CODES, TOO_LONG, code, message)
-}
-
-pub(super) fn is_filtered(code: &str, message: &str) -> bool {
-    fits(FILTERED_CODES, FILTERED, code, message)
-}
-
-pub(super) fn is_malformed_call(code: &str, message: &str) -> bool {
-    fits(MALFORMED_CALL_CODES, MALFORMED_CALL, code, message)
-}
-
-fn fits(codes: &[&str], messages: &[&[&str]], code: &str, message: &str) -> bool {
+/// Returns the kind of a failure that its code or its message says.
+pub(super) fn kind_of(code: &str, message: &str) -> Option<FailureKind> {
     let message = message.to_lowercase();
-    codes.contains(&code) || messages.iter().any(|words| words.iter().all(|word| message.contains(word)))
+    let fits = |codes: &[&str], messages: &[&[&str]]| {
+        codes.contains(&code) || messages.iter().any(|words| words.iter().all(|word| message.contains(word)))
+    };
+    match code {
+        "insufficient_quota" => Some(FailureKind::QuotaUsedUp),
+        _ if fits(TOO_LONG_CODES, TOO_LONG) => Some(FailureKind::ContextTooLong),
+        _ if fits(FILTERED_CODES, FILTERED) => Some(FailureKind::Filtered),
+        _ if fits(MALFORMED_CALL_CODES, MALFORMED_CALL) => Some(FailureKind::MalformedCall),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -101,13 +101,13 @@ mod tests {
             "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
             "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
         ] {
-            assert!(is_too_long("", message), "{message}");
+            assert_eq!(kind_of("", message), Some(FailureKind::ContextTooLong), "{message}");
         }
         for message in
             ["Unsupported parameter: 'max_tokens'", "the context is unclear", "max_tokens exceeds the limit of 4096"]
         {
-            assert!(!is_too_long("", message), "{message}");
+            assert_eq!(kind_of("", message), None, "{message}");
         }
-        assert!(is_too_long("context_length_exceeded", ""));
+        assert_eq!(kind_of("context_length_exceeded", ""), Some(FailureKind::ContextTooLong));
     }
 }
