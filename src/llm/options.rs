@@ -1,5 +1,7 @@
 //! The options of a model, which are the same for all providers. A provider refuses the ones that its API lacks.
 
+use std::sync::Arc;
+
 use indexmap::IndexMap;
 use reqwest::Url;
 use serde::Deserialize;
@@ -79,7 +81,7 @@ pub struct ModelOptions {
     pub(crate) credentials: Option<CloudCredentials>,
     /// Recorded answers, in place of requests. Nothing is sent then.
     #[serde(skip)]
-    pub(crate) exchanges: Option<RecordedExchanges>,
+    pub(crate) exchanges: Option<Arc<RecordedExchanges>>,
 }
 
 /// The way in which a model thinks.

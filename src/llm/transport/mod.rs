@@ -100,7 +100,7 @@ pub(in crate::llm) struct Transport {
     idle_timeout: Duration,
     max_retries: u32,
     max_event_bytes: usize,
-    exchanges: Option<RecordedExchanges>,
+    exchanges: Option<Arc<RecordedExchanges>>,
 }
 
 /// The URL and the headers may contain secrets.

@@ -3,7 +3,7 @@
 //! A request gets the recorded answer to the same conversation. Instructions, tools, parameters and identifiers do not
 //! count, so that they can be changed and tested.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{collections::HashMap, path::Path};
 
 use http::Uri;
 use serde_json::{Value, json};
@@ -28,14 +28,12 @@ const VARYING: &[&str] = &[
     "status",
 ];
 
-/// The recorded answers of a provider. Clones share them.
-#[derive(Debug, Clone)]
-pub(crate) struct RecordedExchanges(Arc<ExchangeIndex>);
-
+/// The recorded answers of a provider.
 #[derive(Debug)]
-struct ExchangeIndex {
-    api: RecordedApi,
-    url: String,
+pub(crate) struct RecordedExchanges {
+    pub(crate) api: RecordedApi,
+    /// The URL of the first exchange, without its scheme: host and path.
+    pub(crate) url: String,
     exchanges: Vec<ProviderExchange>,
     by_conversation: HashMap<String, usize>,
     /// The same without the results of tools.
@@ -92,26 +90,15 @@ impl RecordedExchanges {
             by_conversation.entry(conversation(request, true)).or_insert(position);
             by_calls.entry(conversation(request, false)).or_insert(position);
         }
-        Ok(Self(Arc::new(ExchangeIndex { api, url, exchanges, by_conversation, by_calls })))
-    }
-
-    /// Returns the API of the exchanges.
-    pub(crate) fn api(&self) -> RecordedApi {
-        self.0.api
-    }
-
-    /// Returns the URL of the first exchange, without its scheme: host and path.
-    pub(crate) fn url(&self) -> &str {
-        &self.0.url
+        Ok(Self { api, url, exchanges, by_conversation, by_calls })
     }
 
     /// Returns the answer to a request: to the same conversation, or else to the same one with other results of tools.
     pub(super) fn answer(&self, body: &[u8]) -> Option<impl Iterator<Item = ServerEvent>> {
-        let index = &*self.0;
         let request: Value = serde_json::from_slice(body).ok()?;
-        let by_calls = || index.by_calls.get(&conversation(&request, false));
-        let position = *index.by_conversation.get(&conversation(&request, true)).or_else(by_calls)?;
-        let events = index.exchanges.get(position)?.events.clone();
+        let by_calls = || self.by_calls.get(&conversation(&request, false));
+        let position = *self.by_conversation.get(&conversation(&request, true)).or_else(by_calls)?;
+        let events = self.exchanges.get(position)?.events.clone();
         Some(events.into_iter().map(|event| ServerEvent {
             name: event.name,
             id: None,

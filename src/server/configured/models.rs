@@ -106,16 +106,16 @@ fn rust_model(name: &str, rust: &RustModels) -> Result<Arc<dyn Model>, InvalidOp
 /// Builds a model of the recorded API, whose answers are the recorded ones.
 fn replay_model(folder: &Path, options: ModelOptions) -> Result<Arc<dyn Model>, InvalidOption> {
     let exchanges = RecordedExchanges::read(folder).map_err(|error| InvalidOption::new("dir", error.to_string()))?;
-    let api = match exchanges.api() {
+    let api = match exchanges.api {
         RecordedApi::Messages => HostedApi::Anthropic,
         RecordedApi::Gemini => HostedApi::Gemini,
         RecordedApi::Responses => HostedApi::OpenAi(OpenAiApi::Responses),
         RecordedApi::ChatCompletions => HostedApi::OpenAi(OpenAiApi::Chat),
     };
     // The recorded host decides on the request format, as it did when it was recorded. Gemini's path has the model.
-    let base_url = (api != HostedApi::Gemini).then(|| format!("https://{}", exchanges.url()));
+    let base_url = (api != HostedApi::Gemini).then(|| format!("https://{}", exchanges.url));
     let connection = Connection { base_url, ..Connection::default() };
-    hosted_model(api, ModelOptions { connection, exchanges: Some(exchanges), ..options }).map_err(setup_fault)
+    hosted_model(api, ModelOptions { connection, exchanges: Some(Arc::new(exchanges)), ..options }).map_err(setup_fault)
 }
 
 fn hosted_model(api: HostedApi, model: ModelOptions) -> Result<Arc<dyn Model>, SetupError> {
