@@ -97,17 +97,14 @@ fn text_format(schema: &JsonObject) -> Value {
     json!({"type": "json_schema", "name": SCHEMA_NAME, "schema": schema, "strict": strict})
 }
 
-/// Returns the body with `extra_body`. Its `tools` (the provider's own) and `include` are added to those of the request.
+/// Returns the body with `extra_body`. Its `include` is added to that of the request.
 fn extended(mut body: JsonObject, options: &ModelOptions) -> Value {
-    let own =
-        ["tools", "include"].map(|name| (name, body.get(name).and_then(Value::as_array).cloned().unwrap_or_default()));
+    let mut include = body.get("include").and_then(Value::as_array).cloned().unwrap_or_default();
     options.extend(&mut body);
     let mut body = Value::Object(body);
-    for (name, mut list) in own {
-        if let Some(Value::Array(more)) = options.extra_body.get(name) {
-            list.extend(more.iter().cloned());
-            body[name] = list.into();
-        }
+    if let Some(Value::Array(more)) = options.extra_body.get("include") {
+        include.extend(more.iter().cloned());
+        body["include"] = include.into();
     }
     // `summary = false` removes the summary, also from a request that has none.
     if body["reasoning"]["summary"] == false {
