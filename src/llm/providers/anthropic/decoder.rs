@@ -45,8 +45,8 @@ const SERVER_BLOCK: &str = "anthropic.server_block";
 
 enum OpenClaudeBlock {
     Content(OpenContent),
-    /// A block of the provider's own tools, by its index.
-    Server(u64),
+    /// A block of the provider's own tools.
+    Server,
     /// A block of an unknown type.
     Ignored,
 }
@@ -75,9 +75,7 @@ impl MessageDecoder {
         let index = index(event)?;
         let block = event.get("content_block").unwrap_or(&Value::Null);
         // Some servers use an index again without an end of its block.
-        if let Some(unfinished) = self.open.remove(&index) {
-            self.end(unfinished, output)?;
-        }
+        self.end(index, output)?;
         check_open_blocks(self.open.len())?;
         let kind = text(block, "type");
         let is_server_block = is_server_block(kind);
@@ -96,7 +94,7 @@ impl MessageDecoder {
             Some(start) => OpenClaudeBlock::Content(self.start_content(start, block, output)?),
             None if is_server_block => {
                 self.end_text(output);
-                OpenClaudeBlock::Server(index)
+                OpenClaudeBlock::Server
             }
             None => {
                 tracing::debug!(kind, "ignored a block of an unknown type");
@@ -144,7 +142,7 @@ impl MessageDecoder {
         let mut held = self.raw.get_mut(&index).map_or(0, |block| block.add(delta));
         let open = self.open.get_mut(&index);
         match open.ok_or_else(|| DecodeFault::Malformed("a delta belongs to no open block".to_owned()))? {
-            OpenClaudeBlock::Server(_) | OpenClaudeBlock::Ignored => {}
+            OpenClaudeBlock::Server | OpenClaudeBlock::Ignored => {}
             OpenClaudeBlock::Content(open) => match text(delta, "type") {
                 "text_delta" => output.delta(open.block, text(delta, "text")),
                 "thinking_delta" => output.delta(open.block, text(delta, "thinking")),
@@ -171,18 +169,19 @@ impl MessageDecoder {
         output.hold(held)
     }
 
-    fn end(&mut self, block: OpenClaudeBlock, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        match block {
-            OpenClaudeBlock::Content(block) if block.is_text => {
+    /// Ends the block with the provider's index, if it is open.
+    fn end(&mut self, index: u64, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
+        match self.open.remove(&index) {
+            Some(OpenClaudeBlock::Content(block)) if block.is_text => {
                 self.end_text(output);
                 self.ended_text = Some(block.block);
             }
-            OpenClaudeBlock::Content(block) => {
+            Some(OpenClaudeBlock::Content(block)) => {
                 output.delta(block.block, block.input.unwrap_or_default());
                 let artefact = Some(block.artefact).filter(|artefact| !artefact.is_empty());
                 output.end(block.block, artefact.map(|artefact| Artefact::new(block.artefact_kind, artefact)));
             }
-            OpenClaudeBlock::Server(index) => {
+            Some(OpenClaudeBlock::Server) => {
                 let number = output.start(BlockStart::Reasoning { redacted: true })?;
                 let whole = self.raw.get_mut(&index).map(|block| block.whole().to_string());
                 output.end(number, whole.map(|whole| Artefact::new(SERVER_BLOCK, whole)));
@@ -190,19 +189,17 @@ impl MessageDecoder {
                     self.raw.remove(&index);
                 }
             }
-            OpenClaudeBlock::Ignored => {}
+            Some(OpenClaudeBlock::Ignored) | None => {}
         }
         Ok(())
     }
 
     /// Reads a whole message, in place of a stream.
     fn whole(&mut self, message: &Value, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
-        for (index, block) in list(message, "content").iter().enumerate() {
+        for (index, block) in (0..).zip(list(message, "content")) {
             let event = json!({"index": index, "content_block": block});
             self.start(&event, output)?;
-            if let Some(open) = self.open.remove(&(index as u64)) {
-                self.end(open, output)?;
-            }
+            self.end(index, output)?;
         }
         self.usage(message.get("usage"), output);
         self.message_delta(message);
@@ -256,11 +253,7 @@ impl Decoder for MessageDecoder {
             }
             "content_block_start" => self.start(&event, output)?,
             "content_block_delta" => self.delta(&event, output)?,
-            "content_block_stop" => {
-                if let Some(open) = self.open.remove(&index(&event)?) {
-                    self.end(open, output)?;
-                }
-            }
+            "content_block_stop" => self.end(index(&event)?, output)?,
             "message_delta" => {
                 self.usage(event.get("usage"), output);
                 self.message_delta(event.get("delta").unwrap_or(&Value::Null));
@@ -277,9 +270,9 @@ impl Decoder for MessageDecoder {
         if !self.stopped && self.end.is_none() {
             return false;
         }
-        for (_, open) in std::mem::take(&mut self.open) {
+        while let Some(index) = self.open.keys().next().copied() {
             // Only a block of a server tool can fail here, and only in an answer of too many blocks.
-            let _ = self.end(open, output);
+            let _ = self.end(index, output);
         }
         self.end_text(output);
         if let Some(paused) = self.paused.take().filter(|_| self.is_paused) {
