@@ -169,6 +169,51 @@ pub(in crate::llm) fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Ite
     (texts, rest)
 }
 
+/// The messages of a request whose roles alternate. The first one and the last one are the user's.
+#[derive(Debug)]
+pub(in crate::llm) struct RoleMessages {
+    pub(in crate::llm) list: Vec<RoleMessage>,
+    /// Makes a part of a text.
+    text: fn(&str) -> Value,
+}
+
+#[derive(Debug)]
+pub(in crate::llm) struct RoleMessage {
+    pub(in crate::llm) role: &'static str,
+    /// `true` if nothing may be added to the message.
+    pub(in crate::llm) is_whole: bool,
+    pub(in crate::llm) parts: Vec<Value>,
+}
+
+impl RoleMessages {
+    pub(in crate::llm) fn new(text: fn(&str) -> Value) -> Self {
+        Self { list: Vec::new(), text }
+    }
+
+    /// Adds to the last message if it has the same role.
+    pub(in crate::llm) fn push(&mut self, role: &'static str, parts: Vec<Value>) {
+        if parts.is_empty() {
+            return;
+        }
+        if self.list.is_empty() && role != "user" {
+            self.push("user", vec![(self.text)(FIRST_USER_TEXT)]);
+        }
+        match self.list.last_mut().filter(|last| last.role == role && !last.is_whole) {
+            Some(last) => last.parts.extend(parts),
+            None => self.list.push(RoleMessage { role, is_whole: false, parts }),
+        }
+    }
+
+    /// Adds a message of the user if none is the last one.
+    pub(in crate::llm) fn close(&mut self) {
+        match self.list.last() {
+            None => self.push("user", vec![(self.text)(FIRST_USER_TEXT)]),
+            Some(last) if last.role != "user" => self.push("user", vec![(self.text)(LAST_USER_TEXT)]),
+            Some(_) => {}
+        }
+    }
+}
+
 /// Asks for the calls that a choice forces, where the provider cannot force them. `None` if the choice forces none.
 pub(in crate::llm) fn forced_call_in_words(choice: &ToolChoice) -> Option<String> {
     match choice {

@@ -14,16 +14,8 @@ use crate::llm::{
     Block, ModelReasoning, SkippedAttachment, Turn,
     known_models::MessagesServer,
     providers::attachments::Attachments,
-    providers::wire::{
-        ANTHROPIC, EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, arguments, call_id, marked_instructions,
-    },
+    providers::wire::{ANTHROPIC, EMPTY_TEXT, RoleMessage, RoleMessages, arguments, call_id, marked_instructions},
 };
-
-#[derive(Debug)]
-struct RoleMessage {
-    role: &'static str,
-    content: Vec<Value>,
-}
 
 /// The place of the instructions about the current context and state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +29,7 @@ pub(super) struct CurrentPlace {
 
 #[derive(Debug)]
 pub(super) struct ClaudeMessages<'r> {
-    list: Vec<RoleMessage>,
-    /// `true` if a message contains a file at the provider.
-    pub(super) has_files: bool,
+    messages: RoleMessages,
     attachments: Attachments,
     /// The message and the block that the user's last turn ends with.
     user_turn: Option<(usize, usize)>,
@@ -51,8 +41,7 @@ pub(super) struct ClaudeMessages<'r> {
 impl<'r> ClaudeMessages<'r> {
     pub(super) fn new(turns: &[Turn], server: &'r MessagesServer, sends_thinking: bool) -> Self {
         let mut messages = Self {
-            list: Vec::new(),
-            has_files: false,
+            messages: RoleMessages::new(text),
             attachments: Attachments::new(turns),
             user_turn: None,
             server_calls: ServerCalls::of(turns),
@@ -63,15 +52,9 @@ impl<'r> ClaudeMessages<'r> {
             messages.attachments.enter(at);
             messages.add_turn(turn);
         }
-        if messages.list.first().is_none_or(|first| first.role != "user") {
-            messages.list.insert(0, RoleMessage { role: "user", content: vec![text(FIRST_USER_TEXT)] });
-            messages.user_turn = messages.user_turn.map(|(message, block)| (message + 1, block));
-        }
         // Models from 4.6 on refuse to continue an assistant's message
         // (https://platform.claude.com/docs/en/about-claude/models/migration-guide).
-        if messages.list.last().is_some_and(|last| last.role != "user") {
-            messages.push("user", vec![text(LAST_USER_TEXT)]);
-        }
+        messages.messages.close();
         messages
     }
 
@@ -81,10 +64,11 @@ impl<'r> ClaudeMessages<'r> {
     /// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>). A step with many calls has more blocks,
     /// so the mark of the request before stays.
     pub(super) fn mark_for_cache(&mut self) {
-        let ends = self.list.iter().enumerate().rev().filter(|(_, message)| message.role == "user").take(2);
-        let ends: Vec<_> = ends.map(|(at, message)| (at, message.content.len() - 1)).collect();
+        let list = &mut self.messages.list;
+        let ends = list.iter().enumerate().rev().filter(|(_, message)| message.role == "user").take(2);
+        let ends: Vec<_> = ends.map(|(at, message)| (at, message.parts.len() - 1)).collect();
         for (message, block) in ends.into_iter().chain(self.user_turn) {
-            if let Some(block) = self.list.get_mut(message).and_then(|message| message.content.get_mut(block)) {
+            if let Some(block) = list.get_mut(message).and_then(|message| message.parts.get_mut(block)) {
                 block["cache_control"] = json!({"type": "ephemeral"});
             }
         }
@@ -92,57 +76,59 @@ impl<'r> ClaudeMessages<'r> {
 
     /// Adds instructions about the current context and state, behind the marks for the cache.
     pub(super) fn add_current(&mut self, current: &str, place: CurrentPlace) {
-        let end = self.list.len() - 1;
-        let end = (end, self.list[end].content.len() - 1);
+        let end = self.end();
         let (message, block) = self.user_turn.filter(|_| place.behind_user).unwrap_or(end);
         // A message with anything but results would leave a server tool's call without a result, which is refused.
         if (message, block) == end && self.server_calls.has_open() {
             tracing::debug!("left out context and state: a call to a tool of the provider waits for its result");
         } else if place.as_system {
-            self.list.insert(message + 1, RoleMessage { role: "system", content: vec![text(current)] });
+            let current = RoleMessage { role: "system", is_whole: true, parts: vec![text(current)] };
+            self.messages.list.insert(message + 1, current);
         } else {
-            self.list[message].content.insert(block + 1, text(&marked_instructions(current)));
+            self.messages.list[message].parts.insert(block + 1, text(&marked_instructions(current)));
         }
+    }
+
+    /// Returns whether a message contains a file at the provider.
+    pub(super) fn has_files(&self) -> bool {
+        let mut of_user = self.messages.list.iter().filter(|message| message.role == "user");
+        of_user.any(|message| message.parts.iter().any(has_file))
     }
 
     /// Returns the messages, and the attachments that they do not contain.
     pub(super) fn into_json(self) -> (Value, Vec<SkippedAttachment>) {
-        let messages = self.list.into_iter().map(|message| json!({"role": message.role, "content": message.content}));
+        let list = self.messages.list.into_iter();
+        let messages = list.map(|message| json!({"role": message.role, "content": message.parts}));
         (messages.collect(), self.attachments.skipped)
+    }
+
+    /// Returns the last message, and its last block.
+    fn end(&self) -> (usize, usize) {
+        let message = self.messages.list.len() - 1;
+        (message, self.messages.list[message].parts.len() - 1)
     }
 
     fn add_turn(&mut self, turn: &Turn) {
         match turn {
-            Turn::Instructions(instructions) => self.push("user", vec![text(&marked_instructions(instructions))]),
+            Turn::Instructions(instructions) => {
+                self.messages.push("user", vec![text(&marked_instructions(instructions))]);
+            }
             Turn::User(parts) => {
                 let mut content = blocks(parts, &mut self.attachments);
                 if content.is_empty() {
                     content.push(text(EMPTY_TEXT));
                 }
-                self.push("user", content);
-                let message = self.list.len() - 1;
-                self.user_turn = Some((message, self.list[message].content.len() - 1));
+                self.messages.push("user", content);
+                self.user_turn = Some(self.end());
             }
             Turn::Assistant(blocks) => {
                 let blocks = self.assistant(blocks);
-                self.push("assistant", blocks);
+                self.messages.push("assistant", blocks);
             }
             Turn::ToolResults(results) => {
                 let content = results.iter().map(|result| tool_result(result, &mut self.attachments)).collect();
-                self.push("user", content);
+                self.messages.push("user", content);
             }
-        }
-    }
-
-    /// Adds to the last message if it has the same role.
-    fn push(&mut self, role: &'static str, content: Vec<Value>) {
-        if content.is_empty() {
-            return;
-        }
-        self.has_files |= role == "user" && content.iter().any(has_file);
-        match self.list.last_mut().filter(|last| last.role == role) {
-            Some(last) => last.content.extend(content),
-            None => self.list.push(RoleMessage { role, content }),
         }
     }
 

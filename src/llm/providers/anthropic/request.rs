@@ -63,7 +63,7 @@ pub(in crate::llm) fn body(
     }
     let sends = SentThinking { server, is_official };
     let messages = messages(turns, request, rules, &plan, &choice, sends);
-    let mut betas: Vec<_> = messages.has_files.then_some(FILES_BETA).into_iter().collect();
+    let mut betas: Vec<_> = messages.has_files().then_some(FILES_BETA).into_iter().collect();
     let (messages, skipped) = messages.into_json();
 
     let mut body = JsonObject::new();

@@ -17,8 +17,7 @@ use crate::{
         known_models::GeminiRules,
         providers::attachments::Attachments,
         providers::wire::{
-            FIRST_USER_TEXT, LAST_USER_TEXT, SetMember as _, arguments, leading_instructions, marked_instructions,
-            schema,
+            RoleMessage, RoleMessages, SetMember as _, arguments, leading_instructions, marked_instructions, schema,
         },
         transport::{ProviderRequest, schema_in_words},
     },
@@ -30,7 +29,8 @@ pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> Pr
     let rules = options.known_models.gemini(request.model.as_ref().unwrap_or(&options.model));
     let (leading, turns) = leading_instructions(&request.turns);
     let mut system: Vec<String> = request.system.iter().cloned().chain(leading.map(str::to_owned)).collect();
-    let mut contents = GeminiContents { rules, list: Vec::new(), attachments: Attachments::new(&request.turns) };
+    let mut contents =
+        GeminiContents { rules, messages: RoleMessages::new(text), attachments: Attachments::new(&request.turns) };
     let first = request.turns.len() - turns.len();
     for (index, turn) in turns.iter().enumerate() {
         contents.attachments.enter(first + index);
@@ -38,11 +38,12 @@ pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> Pr
     }
     contents.close();
     contents.add_current(&request.current);
-    let GeminiContents { rules, list, attachments } = contents;
+    let GeminiContents { rules, messages, attachments } = contents;
     let config = generation_config(options, request, &rules, &mut system);
     system.retain(|text| !text.trim().is_empty());
     let system: Vec<_> = system.iter().map(|part| text(part)).collect();
-    let list: Vec<_> = list.into_iter().map(|content| json!({"role": content.role, "parts": content.parts})).collect();
+    let list = messages.list.into_iter();
+    let list: Vec<_> = list.map(|content| json!({"role": content.role, "parts": content.parts})).collect();
     let mut body = JsonObject::new();
     body.insert("contents".to_owned(), list.into());
     body.set("systemInstruction", (!system.is_empty()).then(|| json!({"parts": system})));
@@ -117,16 +118,9 @@ fn generation_config(
     config
 }
 
-struct GeminiContent {
-    role: &'static str,
-    /// Nothing is added to function responses, because each has to answer a call.
-    is_results: bool,
-    parts: Vec<Value>,
-}
-
 struct GeminiContents {
     rules: GeminiRules,
-    list: Vec<GeminiContent>,
+    messages: RoleMessages,
     attachments: Attachments,
 }
 
@@ -134,12 +128,14 @@ impl GeminiContents {
     fn add_turn(&mut self, turn: &Turn) {
         match turn {
             // They stay in their place: at the front they would apply to other messages.
-            Turn::Instructions(instructions) => self.push("user", vec![text(&marked_instructions(instructions))]),
+            Turn::Instructions(instructions) => {
+                self.messages.push("user", vec![text(&marked_instructions(instructions))]);
+            }
             Turn::User(parts) => {
                 let parts = user_parts(parts, &self.rules, &mut self.attachments);
-                self.push("user", parts);
+                self.messages.push("user", parts);
             }
-            Turn::Assistant(blocks) => self.push("model", model_parts(blocks)),
+            Turn::Assistant(blocks) => self.messages.push("model", model_parts(blocks)),
             Turn::ToolResults(results) => self.add_results(results),
         }
     }
@@ -151,31 +147,15 @@ impl GeminiContents {
             parts.push(part);
             all_media.extend(media);
         }
-        self.list.push(GeminiContent { role: "user", is_results: true, parts });
-        self.push("user", all_media);
-    }
-
-    /// Adds to the last content if it has the same role.
-    fn push(&mut self, role: &'static str, parts: Vec<Value>) {
-        if parts.is_empty() {
-            return;
-        }
-        match self.list.last_mut().filter(|last| last.role == role && !last.is_results) {
-            Some(last) => last.parts.extend(parts),
-            None => self.list.push(GeminiContent { role, is_results: false, parts }),
-        }
+        // Nothing is added to function responses, because each has to answer a call.
+        self.messages.list.push(RoleMessage { role: "user", is_whole: true, parts });
+        self.messages.push("user", all_media);
     }
 
     fn close(&mut self) {
-        if self.list.first().is_none_or(|first| first.role != "user") {
-            let first = GeminiContent { role: "user", is_results: false, parts: vec![text(FIRST_USER_TEXT)] };
-            self.list.insert(0, first);
-        }
-        if self.list.last().is_some_and(|last| last.role == "model") {
-            self.push("user", vec![text(LAST_USER_TEXT)]);
-        }
+        self.messages.close();
         if self.rules.requires_signatures {
-            self.list.iter_mut().filter(|content| content.role == "model").for_each(sign_first_call);
+            self.messages.list.iter_mut().filter(|content| content.role == "model").for_each(sign_first_call);
         }
     }
 
@@ -184,8 +164,8 @@ impl GeminiContents {
     fn add_current(&mut self, current: &[String]) {
         let current: Vec<_> =
             current.iter().filter(|text| !text.trim().is_empty()).map(|text| marked_instructions(text)).collect();
-        let Some(last) = self.list.last_mut().filter(|_| !current.is_empty()) else { return };
-        if !last.is_results {
+        let Some(last) = self.messages.list.last_mut().filter(|_| !current.is_empty()) else { return };
+        if !last.is_whole {
             last.parts.extend(current.iter().map(|instructions| text(instructions)));
             return;
         }
@@ -248,7 +228,7 @@ fn model_parts(blocks: &[Block]) -> Vec<Value> {
 
 /// Models refuse a turn whose first call has no signature. The documentation names a placeholder for calls that the
 /// model did not make: <https://ai.google.dev/gemini-api/docs/thought-signatures#faqs>.
-fn sign_first_call(content: &mut GeminiContent) {
+fn sign_first_call(content: &mut RoleMessage) {
     let first = content.parts.iter_mut().find(|part| part.get("functionCall").is_some());
     if let Some(part) = first.filter(|part| part.get("thoughtSignature").is_none()) {
         part["thoughtSignature"] = PLACEHOLDER.into();
