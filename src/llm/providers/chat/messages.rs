@@ -4,35 +4,29 @@ use serde_json::{Map, Value, json};
 
 use super::{
     assistant::{assistant, call_id},
+    request::ChatRequest,
     user_parts::{native, text_part},
 };
 use crate::{
     llm::{
-        ModelOptions, ModelRequest, SkippedAttachment, ToolResult, Turn,
-        known_models::{Profile, SystemMessages},
+        SkippedAttachment, Thinking, ToolResult, Turn,
+        known_models::{Profile, StructuredOutputs, SystemMessages, ToolChoiceForm},
         providers::attachments::Attachments,
-        providers::wire::{EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, texts},
+        providers::wire::{EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, forced_call_in_words, texts},
+        transport::schema_in_words,
     },
     protocol::{ContentPart, MessageContent},
 };
 
-/// Instructions in addition to the request's, for what the server's request format cannot express.
-#[derive(Debug, Default)]
-pub(super) struct InWords {
-    /// The schema of the answer.
-    pub(super) schema: Option<String>,
-    /// The call that the model has to make.
-    pub(super) forced_call: Option<String>,
-}
-
 /// Returns the messages, and the attachments that they cannot contain.
-pub(super) fn messages(
-    profile: &Profile,
-    options: &ModelOptions,
-    request: &ModelRequest,
-    in_words: &InWords,
-    is_thinking_off: bool,
-) -> (Vec<Value>, Vec<SkippedAttachment>) {
+pub(super) fn messages(chat: &ChatRequest<'_>, offers_tools: bool) -> (Vec<Value>, Vec<SkippedAttachment>) {
+    let ChatRequest { options, profile, request, .. } = *chat;
+    // What the server's request format cannot express is told in words.
+    let takes_schema = profile.structured_outputs == StructuredOutputs::JsonSchema;
+    let schema = request.response_schema.as_deref().filter(|_| !takes_schema).map(schema_in_words);
+    let can_force = profile.tool_choice_form != ToolChoiceForm::Auto;
+    let forced_call = Some(&request.tool_choice).filter(|_| offers_tools && !can_force).and_then(forced_call_in_words);
+    let is_thinking_off = options.thinking_of(request.thinking) == Some(Thinking::Off);
     let is_anywhere = profile.system_messages == SystemMessages::Anywhere;
     let image_detail = options.image_detail.as_deref();
     let attachments = Attachments::new(&request.turns);
@@ -41,7 +35,7 @@ pub(super) fn messages(
         Turn::Instructions(text) if !is_anywhere => Some(text),
         _ => None,
     });
-    list.first_instructions(request.system.iter().chain(&in_words.schema).chain(later).map(String::as_str).collect());
+    list.first_instructions(request.system.iter().chain(&schema).chain(later).map(String::as_str).collect());
     for (index, turn) in request.turns.iter().enumerate() {
         list.attachments.enter(index);
         match turn {
@@ -55,7 +49,7 @@ pub(super) fn messages(
             Turn::ToolResults(results) => list.tool_results(results),
         }
     }
-    list.current(&request.current.iter().chain(&in_words.forced_call).map(String::as_str).collect::<Vec<_>>());
+    list.current(&request.current.iter().chain(&forced_call).map(String::as_str).collect::<Vec<_>>());
     if profile.alternate_roles || !profile.assistant_last {
         list.complete();
     }

@@ -2,17 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    messages::{InWords, messages},
-    thinking,
-};
+use super::{messages::messages, thinking};
 use crate::{
     llm::{
-        ModelOptions, ModelRequest, Thinking, ToolChoice,
+        ModelOptions, ModelRequest, ToolChoice,
         known_models::{OpenAiRules, Profile, StructuredOutputs, TokenLimit, ToolChoiceForm},
         providers::strict_schema::allows_strict,
-        providers::wire::{SetMember as _, forced_call_in_words, schema},
-        transport::{ProviderRequest, schema_in_words},
+        providers::wire::{SetMember as _, schema},
+        transport::ProviderRequest,
     },
     protocol::JsonObject,
     tools::ToolSpec,
@@ -25,10 +22,10 @@ pub(in crate::llm) fn body(options: &ModelOptions, profile: &Profile, request: &
     ChatRequest { options, profile, request, model, rules: rules.as_ref() }.body()
 }
 
-struct ChatRequest<'r> {
-    options: &'r ModelOptions,
-    profile: &'r Profile,
-    request: &'r ModelRequest,
+pub(super) struct ChatRequest<'r> {
+    pub(super) options: &'r ModelOptions,
+    pub(super) profile: &'r Profile,
+    pub(super) request: &'r ModelRequest,
     model: &'r str,
     rules: Option<&'r OpenAiRules>,
 }
@@ -37,16 +34,7 @@ impl ChatRequest<'_> {
     fn body(&self) -> ProviderRequest {
         let Self { options, profile, request, model, rules } = *self;
         let tools = self.offered_tools();
-        let takes_schema = profile.structured_outputs == StructuredOutputs::JsonSchema;
-        let can_force = profile.tool_choice_form != ToolChoiceForm::Auto;
-        let in_words = InWords {
-            schema: request.response_schema.as_deref().filter(|_| !takes_schema).map(schema_in_words),
-            forced_call: Some(&request.tool_choice)
-                .filter(|_| !can_force && !tools.is_empty())
-                .and_then(forced_call_in_words),
-        };
-        let is_thinking_off = options.thinking_of(request.thinking) == Some(Thinking::Off);
-        let (messages, skipped) = messages(profile, options, request, &in_words, is_thinking_off);
+        let (messages, skipped) = messages(self, !tools.is_empty());
         let mut body = JsonObject::new();
         body.set("model", model);
         body.insert("messages".to_owned(), messages.into());

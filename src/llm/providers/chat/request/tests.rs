@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    llm::{Block, KnownModels, ProfileOptions, ToolResult, Turn},
+    llm::{Block, KnownModels, ProfileOptions, Thinking, ToolResult, Turn},
     protocol::{ContentPart, MediaPart, PartSource, ToolCall, ToolCallId},
 };
 
