@@ -211,8 +211,7 @@ impl ChatDecoder {
                     repaired(Partner::Model, Repair::WrittenCall);
                     let index = FIRST_WRITTEN + self.written_calls;
                     self.written_calls += 1;
-                    let function = json!({"name": call.name, "arguments": call.arguments});
-                    self.calls.add_piece(&json!({"index": index, "function": function}), output)?;
+                    self.calls.add_piece(&json!({"index": index, "function": call}), output)?;
                 }
                 Ok(())
             }

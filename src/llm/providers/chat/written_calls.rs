@@ -8,21 +8,14 @@ use serde_json::{Map, Value};
 use super::tags::longest_start_of_tag;
 use crate::{
     llm::known_models::{WrittenForm, WrittenSyntax},
+    protocol::FunctionCall,
     tools::{CallArguments, ToolSpec},
 };
-
-/// A call that was written as text.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct WrittenCall {
-    pub(super) name: String,
-    /// JSON.
-    pub(super) arguments: String,
-}
 
 /// What was held back at the end of an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum WrittenEnd {
-    Calls(Vec<WrittenCall>),
+    Calls(Vec<FunctionCall>),
     Text(String),
 }
 
@@ -133,7 +126,7 @@ impl WrittenCallReader {
     }
 
     /// Returns `None` unless the text has nothing but calls of tools on offer.
-    fn calls(&self, form: &WrittenForm, text: &str) -> Option<Vec<WrittenCall>> {
+    fn calls(&self, form: &WrittenForm, text: &str) -> Option<Vec<FunctionCall>> {
         let calls = match form.syntax {
             WrittenSyntax::Json => json_calls(form, text),
             WrittenSyntax::Invoke => invoke_calls(text),
@@ -144,7 +137,7 @@ impl WrittenCallReader {
 }
 
 /// Reads objects with `name` and `arguments`, lists of them, and names before an object of arguments.
-fn json_calls(form: &WrittenForm, text: &str) -> Option<Vec<WrittenCall>> {
+fn json_calls(form: &WrittenForm, text: &str) -> Option<Vec<FunctionCall>> {
     let mut calls = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
@@ -161,7 +154,7 @@ fn json_calls(form: &WrittenForm, text: &str) -> Option<Vec<WrittenCall>> {
         rest = rest[values.byte_offset()..].trim_start();
         match value {
             Value::Object(_) if !name.is_empty() => {
-                calls.push(WrittenCall { name: name.trim().to_owned(), arguments: value.to_string() });
+                calls.push(FunctionCall::new(name.trim(), value.to_string()));
             }
             Value::Array(list) if name.is_empty() => {
                 calls.extend(list.iter().map(call_of).collect::<Option<Vec<_>>>()?);
@@ -173,19 +166,19 @@ fn json_calls(form: &WrittenForm, text: &str) -> Option<Vec<WrittenCall>> {
     Some(calls)
 }
 
-fn call_of(value: &Value) -> Option<WrittenCall> {
+fn call_of(value: &Value) -> Option<FunctionCall> {
     let function = value.get("function").filter(|function| function.is_object()).unwrap_or(value);
-    let name = function.get("name")?.as_str()?.to_owned();
+    let name = function.get("name")?.as_str()?;
     let arguments = match function.get("arguments").or(function.get("parameters")) {
         None | Some(Value::Null) => "{}".to_owned(),
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
     };
-    Some(WrittenCall { name, arguments })
+    Some(FunctionCall::new(name, arguments))
 }
 
 /// Reads `<｜DSML｜invoke name="f">` with a `<｜DSML｜parameter name="a" string="true">` for each argument.
-fn invoke_calls(text: &str) -> Option<Vec<WrittenCall>> {
+fn invoke_calls(text: &str) -> Option<Vec<FunctionCall>> {
     const INVOKE: &str = "invoke name=\"";
     const PARAMETER: &str = "parameter name=\"";
     let mut calls = Vec::new();
@@ -204,7 +197,7 @@ fn invoke_calls(text: &str) -> Option<Vec<WrittenCall>> {
             arguments.insert(name.to_owned(), json.unwrap_or_else(|| value.into()));
             parameters = after;
         }
-        calls.push(WrittenCall { name: name.to_owned(), arguments: Value::Object(arguments).to_string() });
+        calls.push(FunctionCall::new(name, Value::Object(arguments).to_string()));
         rest = after;
     }
     // The tag around the calls, if it is there.
@@ -213,7 +206,7 @@ fn invoke_calls(text: &str) -> Option<Vec<WrittenCall>> {
 }
 
 /// Reads `[f(a=1, b="x"), g()]`.
-fn python_calls(text: &str) -> Option<Vec<WrittenCall>> {
+fn python_calls(text: &str) -> Option<Vec<FunctionCall>> {
     let calls = split(text.strip_prefix('[')?.strip_suffix(']')?)?;
     let call = |call: &str| {
         let (name, arguments) = call.trim().strip_suffix(')')?.split_once('(')?;
@@ -223,7 +216,7 @@ fn python_calls(text: &str) -> Option<Vec<WrittenCall>> {
         });
         let object = format!("{{{}}}", members.collect::<Option<Vec<_>>>()?.join(", "));
         let arguments = Value::Object(CallArguments::read(&object).ok()?.object).to_string();
-        Some(WrittenCall { name: name.to_owned(), arguments })
+        Some(FunctionCall::new(name, arguments))
     };
     calls.into_iter().map(call).collect()
 }
