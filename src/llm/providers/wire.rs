@@ -169,13 +169,9 @@ pub(in crate::llm) fn leading_instructions(turns: &[Turn]) -> (impl Iterator<Ite
     (texts, rest)
 }
 
-/// The messages of a request whose roles alternate. The first one and the last one are the user's.
-#[derive(Debug)]
-pub(in crate::llm) struct RoleMessages {
-    pub(in crate::llm) list: Vec<RoleMessage>,
-    /// Makes a part of a text.
-    text: fn(&str) -> Value,
-}
+/// The messages of a request whose roles alternate.
+#[derive(Debug, Default)]
+pub(in crate::llm) struct RoleMessages(pub(in crate::llm) Vec<RoleMessage>);
 
 #[derive(Debug)]
 pub(in crate::llm) struct RoleMessage {
@@ -186,31 +182,25 @@ pub(in crate::llm) struct RoleMessage {
 }
 
 impl RoleMessages {
-    pub(in crate::llm) fn new(text: fn(&str) -> Value) -> Self {
-        Self { list: Vec::new(), text }
-    }
-
     /// Adds to the last message if it has the same role.
     pub(in crate::llm) fn push(&mut self, role: &'static str, parts: Vec<Value>) {
-        if parts.is_empty() {
-            return;
-        }
-        if self.list.is_empty() && role != "user" {
-            self.push("user", vec![(self.text)(FIRST_USER_TEXT)]);
-        }
-        match self.list.last_mut().filter(|last| last.role == role && !last.is_whole) {
+        match self.0.last_mut().filter(|last| last.role == role && !last.is_whole) {
+            _ if parts.is_empty() => {}
             Some(last) => last.parts.extend(parts),
-            None => self.list.push(RoleMessage { role, is_whole: false, parts }),
+            None => self.0.push(RoleMessage { role, is_whole: false, parts }),
         }
     }
 
-    /// Adds a message of the user if none is the last one.
-    pub(in crate::llm) fn close(&mut self) {
-        match self.list.last() {
-            None => self.push("user", vec![(self.text)(FIRST_USER_TEXT)]),
-            Some(last) if last.role != "user" => self.push("user", vec![(self.text)(LAST_USER_TEXT)]),
-            Some(_) => {}
+    /// Adds the messages of the user that have to be the first one and the last one. Returns whether the first one is new.
+    pub(in crate::llm) fn complete(&mut self, text: fn(&str) -> Value) -> bool {
+        let is_first_new = self.0.first().is_none_or(|first| first.role != "user");
+        if is_first_new {
+            self.0.insert(0, RoleMessage { role: "user", is_whole: false, parts: vec![text(FIRST_USER_TEXT)] });
         }
+        if self.0.last().is_some_and(|last| last.role != "user") {
+            self.push("user", vec![text(LAST_USER_TEXT)]);
+        }
+        is_first_new
     }
 }
 

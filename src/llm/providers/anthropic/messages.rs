@@ -29,7 +29,7 @@ pub(super) struct CurrentPlace {
 
 #[derive(Debug)]
 pub(super) struct ClaudeMessages<'r> {
-    messages: RoleMessages,
+    list: RoleMessages,
     attachments: Attachments,
     /// The message and the block that the user's last turn ends with.
     user_turn: Option<(usize, usize)>,
@@ -41,7 +41,7 @@ pub(super) struct ClaudeMessages<'r> {
 impl<'r> ClaudeMessages<'r> {
     pub(super) fn new(turns: &[Turn], server: &'r MessagesServer, sends_thinking: bool) -> Self {
         let mut messages = Self {
-            messages: RoleMessages::new(text),
+            list: RoleMessages::default(),
             attachments: Attachments::new(turns),
             user_turn: None,
             server_calls: ServerCalls::of(turns),
@@ -54,7 +54,9 @@ impl<'r> ClaudeMessages<'r> {
         }
         // Models from 4.6 on refuse to continue an assistant's message
         // (https://platform.claude.com/docs/en/about-claude/models/migration-guide).
-        messages.messages.close();
+        if messages.list.complete(text) {
+            messages.user_turn = messages.user_turn.map(|(message, block)| (message + 1, block));
+        }
         messages
     }
 
@@ -64,7 +66,7 @@ impl<'r> ClaudeMessages<'r> {
     /// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>). A step with many calls has more blocks,
     /// so the mark of the request before stays.
     pub(super) fn mark_for_cache(&mut self) {
-        let list = &mut self.messages.list;
+        let list = &mut self.list.0;
         let ends = list.iter().enumerate().rev().filter(|(_, message)| message.role == "user").take(2);
         let ends: Vec<_> = ends.map(|(at, message)| (at, message.parts.len() - 1)).collect();
         for (message, block) in ends.into_iter().chain(self.user_turn) {
@@ -82,52 +84,47 @@ impl<'r> ClaudeMessages<'r> {
         if (message, block) == end && self.server_calls.has_open() {
             tracing::debug!("left out context and state: a call to a tool of the provider waits for its result");
         } else if place.as_system {
-            let current = RoleMessage { role: "system", is_whole: true, parts: vec![text(current)] };
-            self.messages.list.insert(message + 1, current);
+            self.list.0.insert(message + 1, RoleMessage { role: "system", is_whole: true, parts: vec![text(current)] });
         } else {
-            self.messages.list[message].parts.insert(block + 1, text(&marked_instructions(current)));
+            self.list.0[message].parts.insert(block + 1, text(&marked_instructions(current)));
         }
     }
 
     /// Returns whether a message contains a file at the provider.
     pub(super) fn has_files(&self) -> bool {
-        let mut of_user = self.messages.list.iter().filter(|message| message.role == "user");
-        of_user.any(|message| message.parts.iter().any(has_file))
+        self.list.0.iter().any(|message| message.role == "user" && message.parts.iter().any(has_file))
     }
 
     /// Returns the messages, and the attachments that they do not contain.
     pub(super) fn into_json(self) -> (Value, Vec<SkippedAttachment>) {
-        let list = self.messages.list.into_iter();
-        let messages = list.map(|message| json!({"role": message.role, "content": message.parts}));
+        let messages = self.list.0.into_iter().map(|message| json!({"role": message.role, "content": message.parts}));
         (messages.collect(), self.attachments.skipped)
     }
 
     /// Returns the last message, and its last block.
     fn end(&self) -> (usize, usize) {
-        let message = self.messages.list.len() - 1;
-        (message, self.messages.list[message].parts.len() - 1)
+        let message = self.list.0.len() - 1;
+        (message, self.list.0[message].parts.len() - 1)
     }
 
     fn add_turn(&mut self, turn: &Turn) {
         match turn {
-            Turn::Instructions(instructions) => {
-                self.messages.push("user", vec![text(&marked_instructions(instructions))]);
-            }
+            Turn::Instructions(instructions) => self.list.push("user", vec![text(&marked_instructions(instructions))]),
             Turn::User(parts) => {
                 let mut content = blocks(parts, &mut self.attachments);
                 if content.is_empty() {
                     content.push(text(EMPTY_TEXT));
                 }
-                self.messages.push("user", content);
+                self.list.push("user", content);
                 self.user_turn = Some(self.end());
             }
             Turn::Assistant(blocks) => {
                 let blocks = self.assistant(blocks);
-                self.messages.push("assistant", blocks);
+                self.list.push("assistant", blocks);
             }
             Turn::ToolResults(results) => {
                 let content = results.iter().map(|result| tool_result(result, &mut self.attachments)).collect();
-                self.messages.push("user", content);
+                self.list.push("user", content);
             }
         }
     }

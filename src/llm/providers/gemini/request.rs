@@ -30,7 +30,7 @@ pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> Pr
     let (leading, turns) = leading_instructions(&request.turns);
     let mut system: Vec<String> = request.system.iter().cloned().chain(leading.map(str::to_owned)).collect();
     let mut contents =
-        GeminiContents { rules, messages: RoleMessages::new(text), attachments: Attachments::new(&request.turns) };
+        GeminiContents { rules, list: RoleMessages::default(), attachments: Attachments::new(&request.turns) };
     let first = request.turns.len() - turns.len();
     for (index, turn) in turns.iter().enumerate() {
         contents.attachments.enter(first + index);
@@ -38,14 +38,13 @@ pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> Pr
     }
     contents.close();
     contents.add_current(&request.current);
-    let GeminiContents { rules, messages, attachments } = contents;
+    let GeminiContents { rules, list, attachments } = contents;
     let config = generation_config(options, request, &rules, &mut system);
     system.retain(|text| !text.trim().is_empty());
     let system: Vec<_> = system.iter().map(|part| text(part)).collect();
-    let list = messages.list.into_iter();
-    let list: Vec<_> = list.map(|content| json!({"role": content.role, "parts": content.parts})).collect();
+    let list = list.0.into_iter().map(|content| json!({"role": content.role, "parts": content.parts}));
     let mut body = JsonObject::new();
-    body.insert("contents".to_owned(), list.into());
+    body.insert("contents".to_owned(), list.collect());
     body.set("systemInstruction", (!system.is_empty()).then(|| json!({"parts": system})));
     if !request.tools.is_empty() {
         body.set("tools", json!([{"functionDeclarations": function_declarations(request)}]));
@@ -120,7 +119,7 @@ fn generation_config(
 
 struct GeminiContents {
     rules: GeminiRules,
-    messages: RoleMessages,
+    list: RoleMessages,
     attachments: Attachments,
 }
 
@@ -128,14 +127,12 @@ impl GeminiContents {
     fn add_turn(&mut self, turn: &Turn) {
         match turn {
             // They stay in their place: at the front they would apply to other messages.
-            Turn::Instructions(instructions) => {
-                self.messages.push("user", vec![text(&marked_instructions(instructions))]);
-            }
+            Turn::Instructions(instructions) => self.list.push("user", vec![text(&marked_instructions(instructions))]),
             Turn::User(parts) => {
                 let parts = user_parts(parts, &self.rules, &mut self.attachments);
-                self.messages.push("user", parts);
+                self.list.push("user", parts);
             }
-            Turn::Assistant(blocks) => self.messages.push("model", model_parts(blocks)),
+            Turn::Assistant(blocks) => self.list.push("model", model_parts(blocks)),
             Turn::ToolResults(results) => self.add_results(results),
         }
     }
@@ -148,14 +145,14 @@ impl GeminiContents {
             all_media.extend(media);
         }
         // Nothing is added to function responses, because each has to answer a call.
-        self.messages.list.push(RoleMessage { role: "user", is_whole: true, parts });
-        self.messages.push("user", all_media);
+        self.list.0.push(RoleMessage { role: "user", is_whole: true, parts });
+        self.list.push("user", all_media);
     }
 
     fn close(&mut self) {
-        self.messages.close();
+        self.list.complete(text);
         if self.rules.requires_signatures {
-            self.messages.list.iter_mut().filter(|content| content.role == "model").for_each(sign_first_call);
+            self.list.0.iter_mut().filter(|content| content.role == "model").for_each(sign_first_call);
         }
     }
 
@@ -164,7 +161,7 @@ impl GeminiContents {
     fn add_current(&mut self, current: &[String]) {
         let current: Vec<_> =
             current.iter().filter(|text| !text.trim().is_empty()).map(|text| marked_instructions(text)).collect();
-        let Some(last) = self.messages.list.last_mut().filter(|_| !current.is_empty()) else { return };
+        let Some(last) = self.list.0.last_mut().filter(|_| !current.is_empty()) else { return };
         if !last.is_whole {
             last.parts.extend(current.iter().map(|instructions| text(instructions)));
             return;
