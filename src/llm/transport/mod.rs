@@ -91,7 +91,7 @@ enum SentResponse {
 
 pub(in crate::llm) struct Transport {
     client: Client,
-    url: Url,
+    pub(in crate::llm) url: Url,
     headers: HeaderMap,
     /// `None` if the headers have the key.
     key: Option<ChangingKey>,
@@ -135,10 +135,6 @@ impl Transport {
             max_event_bytes: connection.max_event_bytes.unwrap_or(MAX_EVENT_BYTES),
             exchanges: options.exchanges.clone(),
         }))
-    }
-
-    pub(in crate::llm) fn url(&self) -> &Url {
-        &self.url
     }
 
     pub(in crate::llm) fn header(&self, name: &http::HeaderName) -> Option<&str> {

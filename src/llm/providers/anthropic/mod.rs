@@ -88,17 +88,8 @@ impl Anthropic {
         let betas: Vec<String> = betas.filter(|beta| !beta.is_empty()).collect();
         let is_official = is_own || betas.iter().any(|beta| beta == request::BINDING_BETA);
         let tools = PortableTools::new(options.known_models.tool_limits().anthropic.clone());
-        let server = options.known_models.messages_server(transport.url());
+        let server = options.known_models.messages_server(&transport.url);
         Ok(Self { options, host, betas, server, is_official, tools, transport })
-    }
-
-    /// Returns the header for beta features, if some of them are not configured.
-    fn beta_header(&self, betas: &[&str]) -> HeaderMap {
-        if betas.len() == self.betas.len() {
-            return HeaderMap::new();
-        }
-        let value = HeaderValue::try_from(betas.join(",")).ok();
-        value.map(|value| (BETA, value)).into_iter().collect()
     }
 }
 
@@ -125,9 +116,11 @@ impl Model for Anthropic {
             request::body(&self.options, &request, &self.server, self.is_official);
         let needed = betas.into_iter().filter(|beta| !self.betas.iter().any(|configured| configured == beta));
         let betas: Vec<_> = self.betas.iter().map(String::as_str).chain(needed).collect();
-        sent.headers = self.beta_header(&betas);
+        // All requests have the header for the configured ones.
+        let header = (betas.len() > self.betas.len()).then(|| HeaderValue::try_from(betas.join(",")).ok());
+        sent.headers.extend(header.flatten().map(|value| (BETA, value)));
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
-        self.host.address_claude(self.transport.url(), &model, &betas, &mut sent);
+        self.host.address_claude(&self.transport.url, &model, &betas, &mut sent);
         names.restore(if has_server_tools {
             paused::stream(self.transport.clone(), model, sent, request.trace)
         } else {

@@ -95,7 +95,7 @@ impl Model for Gemini {
         let names = self.tools.prepare(&mut request);
         let mut body = request::body(&self.options, &request);
         let model = request.model.unwrap_or_else(|| self.options.model.clone());
-        self.host.address_gemini(self.transport.url(), &model, &mut body);
+        self.host.address_gemini(&self.transport.url, &model, &mut body);
         names.restore(self.transport.stream(&body, request.trace, move || GeminiDecoder::new(&model)))
     }
 
