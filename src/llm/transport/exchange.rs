@@ -59,8 +59,8 @@ impl RecordedExchange {
 
     pub(super) fn failed(&mut self, failure: &AttemptError) {
         let Some(parts) = &mut self.0 else { return };
-        let (code, message) = failure.code_and_message();
-        parts.exchange.error = Some(ExchangeError { code: code.to_owned(), message: message.to_owned() });
+        let (code, message) = (failure.error.code().to_owned(), failure.error.message().to_owned());
+        parts.exchange.error = Some(ExchangeError { code, message });
     }
 }
 

@@ -43,7 +43,8 @@ const REQUEST_ID_HEADERS: &[&str] = &[
 
 #[derive(Debug)]
 pub(super) struct AttemptError {
-    error: ModelError,
+    /// What the client is told.
+    pub(super) error: ModelError,
     /// For the log.
     detail: String,
     pub(super) retry: Retry,
@@ -54,11 +55,6 @@ pub(super) struct AttemptError {
 }
 
 impl AttemptError {
-    /// Returns what the client is told.
-    pub(super) fn code_and_message(&self) -> (&'static str, &str) {
-        (self.error.code(), self.error.message())
-    }
-
     pub(super) fn is_unauthorized(&self) -> bool {
         self.error.code() == RunErrorCode::ModelUnauthorized.as_str()
     }
