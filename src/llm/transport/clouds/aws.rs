@@ -6,12 +6,7 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use reqwest::{Method, Url};
 
-use super::{
-    aws_keys::{AwsKeys, GivenKeys, no_keys, parse},
-    client::CredentialsClient,
-    profile::AwsProfile,
-    variable,
-};
+use super::{AwsKeys, GivenKeys, client::CredentialsClient, no_keys, parse, profile::AwsProfile, variable};
 use crate::upstream::ClientError;
 
 const CONTAINER: &str = "http://169.254.170.2";

@@ -24,7 +24,6 @@ use super::{client::CredentialsClient, secret, variable};
 use crate::upstream::ClientError;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
-const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
 const METADATA_HOST: &str = "metadata.google.internal";
 const METADATA_PATH: &str = "computeMetadata/v1/instance/service-accounts/default/token";
 const ASSERTION_LIFETIME: Duration = Duration::from_secs(3600);
@@ -65,7 +64,7 @@ struct ServiceAccount {
 }
 
 fn token_url() -> String {
-    TOKEN_URL.to_owned()
+    "https://oauth2.googleapis.com/token".to_owned()
 }
 
 impl GcpCredentials {

@@ -4,17 +4,15 @@
 //! proxy. Errors name the source that failed, and repeat nothing of what it contains.
 
 mod aws;
-mod aws_keys;
 mod client;
 mod gcp;
 mod profile;
 mod signature;
 
 use secrecy::SecretString;
-use serde::{Deserialize as _, Deserializer};
+use serde::{Deserialize, Deserializer};
 
 pub(super) use aws::AwsCredentials;
-pub(super) use aws_keys::AwsKeys;
 pub(super) use gcp::GcpCredentials;
 pub(super) use signature::signed_headers;
 
@@ -26,4 +24,38 @@ fn variable(name: &str) -> Option<String> {
 /// Reads a text that never stands in a log.
 fn secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
     String::deserialize(deserializer).map(Into::into)
+}
+
+/// What a signature is made with.
+#[derive(Clone)]
+pub(in crate::llm) struct AwsKeys {
+    region: String,
+    pub(in crate::llm) given: GivenKeys,
+}
+
+/// Keys as AWS writes them in JSON.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(in crate::llm) struct GivenKeys {
+    access_key_id: String,
+    #[serde(deserialize_with = "secret")]
+    pub(in crate::llm) secret_access_key: SecretString,
+    #[serde(alias = "SessionToken", default, deserialize_with = "optional_secret")]
+    pub(in crate::llm) token: Option<SecretString>,
+    expiration: Option<String>,
+}
+
+fn optional_secret<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.filter(|text| !text.is_empty()).map(Into::into))
+}
+
+/// Reads keys in JSON.
+fn parse(text: &[u8]) -> Result<GivenKeys, String> {
+    // An error of the parser may repeat a value.
+    serde_json::from_slice(text).map_err(|_| no_keys())
+}
+
+fn no_keys() -> String {
+    "AWS's answer has no keys".to_owned()
 }

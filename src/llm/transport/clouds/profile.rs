@@ -2,10 +2,7 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use super::{
-    aws_keys::{GivenKeys, parse},
-    variable,
-};
+use super::{GivenKeys, parse, variable};
 use crate::llm::transport::key_command::output;
 
 pub(super) struct AwsProfile {

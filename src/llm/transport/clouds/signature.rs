@@ -6,7 +6,7 @@ use reqwest::Url;
 use ring::{digest, hmac};
 use secrecy::ExposeSecret;
 
-use super::aws_keys::AwsKeys;
+use super::AwsKeys;
 use crate::base::text::{hex, path_segment};
 
 /// The name of Bedrock in signatures.
@@ -70,7 +70,7 @@ pub(in crate::llm) fn signed_headers(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::transport::clouds::aws_keys::GivenKeys;
+    use crate::llm::transport::clouds::GivenKeys;
 
     /// The signature is botocore's.
     #[test]
