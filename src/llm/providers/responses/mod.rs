@@ -3,7 +3,6 @@
 //! Requests are stateless: each one contains the whole conversation, and the service stores nothing (`store: false`).
 //! The shapes are those of <https://developers.openai.com/api/reference/resources/responses/methods/create>.
 
-mod content_parts;
 pub(in crate::llm) mod decoder;
 mod input;
 mod items;
