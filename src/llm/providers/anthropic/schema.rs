@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 64;
 const FORMATS: &[&str] = &["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
 /// The schemas of a request that become grammars, within the limits of the API.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 pub(super) struct GrammarLimits {
     strict_tools: usize,
     optional_properties: usize,
@@ -35,14 +35,13 @@ impl GrammarLimits {
 
     /// Returns the schema as a grammar, or `None` if there is none.
     pub(super) fn grammar(&mut self, schema: &Value) -> Option<Value> {
-        let mut conversion = Conversion::new(schema);
+        let mut conversion = Conversion { root: schema, open: Vec::new(), checked: HashSet::new(), counts: *self };
         let converted = conversion.schema(schema, 0)?;
-        let optional_properties = self.optional_properties + conversion.optional_properties;
-        let unions = self.unions + conversion.unions;
-        if optional_properties > MAX_OPTIONAL_PROPERTIES || unions > MAX_UNIONS {
+        let counts = conversion.counts;
+        if counts.optional_properties > MAX_OPTIONAL_PROPERTIES || counts.unions > MAX_UNIONS {
             return None;
         }
-        (self.optional_properties, self.unions) = (optional_properties, unions);
+        *self = counts;
         Some(converted)
     }
 }
@@ -64,15 +63,10 @@ struct Conversion<'s> {
     /// The references that lead to the current schema. One that occurs again makes it recursive.
     open: Vec<String>,
     checked: HashSet<String>,
-    optional_properties: usize,
-    unions: usize,
+    counts: GrammarLimits,
 }
 
-impl<'s> Conversion<'s> {
-    fn new(root: &'s Value) -> Self {
-        Self { root, open: Vec::new(), checked: HashSet::new(), optional_properties: 0, unions: 0 }
-    }
-
+impl Conversion<'_> {
     fn schema(&mut self, schema: &Value, depth: usize) -> Option<Value> {
         let members = schema.as_object().filter(|members| !members.is_empty())?;
         if depth > MAX_DEPTH {
@@ -115,7 +109,7 @@ impl<'s> Conversion<'s> {
             }
             "enum" if value.as_array()?.iter().all(is_scalar) => value.clone(),
             "type" => {
-                self.unions += usize::from(value.is_array());
+                self.counts.unions += usize::from(value.is_array());
                 value.clone()
             }
             "const" | "default" | "description" | "title" | "required" => value.clone(),
@@ -135,7 +129,7 @@ impl<'s> Conversion<'s> {
             return None;
         }
         let list: Option<Vec<_>> = list.iter().map(|schema| self.schema(schema, depth + 1)).collect();
-        self.unions += usize::from(name != "allOf");
+        self.counts.unions += usize::from(name != "allOf");
         Some(Keyword::Kept(if name == "oneOf" { "anyOf" } else { name }, list?.into()))
     }
 
@@ -151,7 +145,7 @@ impl<'s> Conversion<'s> {
         }
         let properties = schema.get("properties")?.as_object()?.len();
         let required = schema.get("required").and_then(Value::as_array).map_or(0, Vec::len);
-        self.optional_properties += properties.saturating_sub(required);
+        self.counts.optional_properties += properties.saturating_sub(required);
         schema.insert("additionalProperties".to_owned(), json!(false));
         Some(())
     }
@@ -166,12 +160,12 @@ impl<'s> Conversion<'s> {
         }
         let root = self.root;
         let target = root.pointer(reference.strip_prefix('#').filter(|path| !path.is_empty())?)?;
-        let counts = (self.optional_properties, self.unions);
+        let counts = self.counts;
         self.open.push(reference.to_owned());
         let converted = self.schema(target, depth + 1);
         self.open.pop();
         // The definition counts where it stands.
-        (self.optional_properties, self.unions) = counts;
+        self.counts = counts;
         converted.map(drop)
     }
 }
