@@ -184,23 +184,14 @@ fn model_parts(blocks: &[Block]) -> Vec<Value> {
     let mut is_thought_alone = true;
     while let Some(block) = blocks.next() {
         match block {
-            Block::Reasoning(block) => {
-                let artefact = block.artefact.as_deref().unwrap_or_default();
-                if is_of_text(artefact) {
-                    parts.extend(text_parts("", Some(artefact)))
-                } else {
-                    parts.extend(thought_parts(&block.text, artefact))
-                }
-            }
+            Block::Reasoning(thought) => parts.extend(match artefact_of_text(block) {
+                None => thought_parts(&thought.text, thought.artefact.as_deref().unwrap_or_default()),
+                artefact => text_parts("", artefact),
+            }),
             Block::Text(answer) => {
                 // The artefact of a text follows it.
-                let next = blocks.next_if(
-                    |next| matches!(next, Block::Reasoning(next) if next.artefact.as_deref().is_some_and(is_of_text)),
-                );
-                let artefact = match next {
-                    Some(Block::Reasoning(next)) => next.artefact.as_deref(),
-                    _ => None,
-                };
+                let next = blocks.next_if(|next| artefact_of_text(next).is_some());
+                let artefact = next.and_then(artefact_of_text);
                 let text = text_parts(answer, artefact);
                 is_thought_alone &= text.is_empty();
                 parts.extend(text);
@@ -221,6 +212,11 @@ fn model_parts(blocks: &[Block]) -> Vec<Value> {
         }
     }
     if is_thought_alone { Vec::new() } else { parts }
+}
+
+fn artefact_of_text(block: &Block) -> Option<&str> {
+    let Block::Reasoning(block) = block else { return None };
+    block.artefact.as_deref().filter(|artefact| is_of_text(artefact))
 }
 
 /// Models refuse a turn whose first call has no signature. The documentation names a placeholder for calls that the
