@@ -117,7 +117,6 @@ impl ProviderErrors {
             FailureKind::MalformedCall if is_about_request => return self.stopped(StopReason::MalformedCall, &detail),
             _ => {}
         }
-        let check_key = format!("{detail}; check the configured key");
         match kind {
             FailureKind::RateLimited if body_message.kind == FailureKind::QuotaUsedUp => self.quota_used_up(&detail),
             FailureKind::RateLimited => self.rate_limited(wait, &detail),
@@ -126,13 +125,13 @@ impl ProviderErrors {
                 let message = format!("The model provider is not available now ({number}); try again later");
                 self.error(RunErrorCode::ModelUnavailable, message, wait, &detail)
             }
-            _ if number == 401 => {
-                let message = "The model provider does not accept the key of this server";
-                self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, &check_key)
-            }
-            _ if number == 403 => {
-                let message = "The model provider does not allow this server's request";
-                self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, &check_key)
+            _ if matches!(number, 401 | 403) => {
+                let message = match number {
+                    401 => "The model provider does not accept the key of this server",
+                    _ => "The model provider does not allow this server's request",
+                };
+                let detail = format!("{detail}; check the configured key");
+                self.error(RunErrorCode::ModelUnauthorized, message, Retry::Never, &detail)
             }
             _ if status.is_redirection() => {
                 let message = "The model provider answered with a redirect";
