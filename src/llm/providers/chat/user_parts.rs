@@ -63,22 +63,20 @@ fn audio(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str> {
 fn document(media: &MediaPart, profile: &Profile) -> Result<Value, &'static str> {
     const PDF: &str = "application/pdf";
     let name = media.file_name().unwrap_or("document.pdf");
+    let of_data = |data: &str| format!("data:{PDF};base64,{data}");
+    // https://docs.mistral.ai/capabilities/document_ai/document_qna
+    let by_url = |url: String| Ok(json!({"type": "document_url", "document_url": url, "document_name": name}));
     match (profile.documents, &media.source) {
-        (Documents::File, PartSource::Data { value, mime_type }) if essence(mime_type) == PDF => {
-            let file = json!({"filename": name, "file_data": format!("data:{PDF};base64,{value}")});
-            Ok(json!({"type": "file", "file": file}))
-        }
         (Documents::File, PartSource::File { value, provider, .. }) if provider.as_deref() == Some(OPENAI) => {
             Ok(json!({"type": "file", "file": {"file_id": value}}))
         }
-        // https://docs.mistral.ai/capabilities/document_ai/document_qna
+        (Documents::File, PartSource::Data { value, mime_type }) if essence(mime_type) == PDF => {
+            Ok(json!({"type": "file", "file": {"filename": name, "file_data": of_data(value)}}))
+        }
         (Documents::DocumentUrl, PartSource::Data { value, mime_type }) if essence(mime_type) == PDF => {
-            let url = format!("data:{PDF};base64,{value}");
-            Ok(json!({"type": "document_url", "document_url": url, "document_name": name}))
+            by_url(of_data(value))
         }
-        (Documents::DocumentUrl, PartSource::Url { value, .. }) => {
-            Ok(json!({"type": "document_url", "document_url": value, "document_name": name}))
-        }
+        (Documents::DocumentUrl, PartSource::Url { value, .. }) => by_url(value.clone()),
         (_, PartSource::Url { .. }) => Err("this model takes documents as data only, not as URLs"),
         _ => Err("this model takes no documents of this type"),
     }
