@@ -162,6 +162,7 @@ pub(in crate::llm) struct AnswerEvents {
     pub(in crate::llm) events: VecDeque<ModelEvent>,
     /// A request whose answer has begun cannot be sent again.
     pub(in crate::llm) has_answer: bool,
+    pub(in crate::llm) has_calls: bool,
     blocks: usize,
     open: Vec<usize>,
     held: usize,
@@ -182,6 +183,7 @@ impl AnswerEvents {
         }
         self.blocks += 1;
         self.has_answer = true;
+        self.has_calls |= matches!(block, BlockStart::Call { .. });
         self.open.push(index);
         self.events.push_back(ModelEvent::Start { index, block });
         Ok(index)

@@ -27,7 +27,6 @@ pub(in crate::llm) struct GeminiDecoder {
     /// The block of the last text and its artefact. Its end waits: its sources may come after a call or a thought that
     /// followed it.
     ended_text: Option<(usize, Option<Artefact>)>,
-    has_calls: bool,
     sources: CitedSources,
     reason: Option<StopReason>,
 }
@@ -138,7 +137,6 @@ impl GeminiDecoder {
 
     fn call(&mut self, call: &Value, signature: Option<&str>, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         self.close(output);
-        self.has_calls = true;
         let block = output.start(call_start(text(call, "id"), text(call, "name"))?)?;
         let arguments = call.get("args").filter(|arguments| arguments.is_object());
         output.delta(block, arguments.map_or_else(|| "{}".to_owned(), Value::to_string));
@@ -187,7 +185,7 @@ impl Decoder for GeminiDecoder {
             citations.into_iter().for_each(|citation| output.citation(block, citation));
         }
         self.end_text(output);
-        output.stop(if reason == StopReason::Done && self.has_calls { StopReason::Calls } else { reason });
+        output.stop(if reason == StopReason::Done && output.has_calls { StopReason::Calls } else { reason });
         true
     }
 }

@@ -29,7 +29,6 @@ pub(in crate::llm) struct ResponsesDecoder {
     /// Reasoning whose end waits for the next item: the API takes reasoning back only before the item that came after
     /// it, and a hidden item is not sent back.
     ended_reasoning: Vec<ReasoningEnd>,
-    has_calls: bool,
     refused: bool,
     stop: Option<StopReason>,
 }
@@ -52,7 +51,6 @@ impl ResponsesDecoder {
             self.ended_reasoning.drain(..).try_for_each(|reasoning| reasoning.end(is_hidden, output))?;
         }
         let item = OpenItem::open(item, output)?;
-        self.has_calls |= matches!(item, OpenItem::Call { .. });
         self.open.insert(index, item);
         Ok(())
     }
@@ -86,7 +84,7 @@ impl ResponsesDecoder {
             }
             (_, _, Some("content_filter")) => StopReason::Filtered,
             ("response.incomplete", ..) | (_, "incomplete", _) => StopReason::Length,
-            _ if self.has_calls => StopReason::Calls,
+            _ if output.has_calls => StopReason::Calls,
             _ if self.refused => StopReason::Refused,
             _ => StopReason::Done,
         });
