@@ -116,7 +116,7 @@ impl KnownSecrets {
 }
 
 static SECRET_FORMS: LazyLock<Regex> = LazyLock::new(|| {
-    let forms = [
+    any_of(&[
         r"(?<keep>(?i:bearer|basic)\s+)[^\s,;\x22']{4,}",
         // Keys by their common prefixes, shortened ones too.
         r"\b(?:sk|pk|rk|xai|gsk|nvapi|hf|ghp|pplx|fw|key|api|token)[-_][\w*.\-]{6,}",
@@ -124,21 +124,22 @@ static SECRET_FORMS: LazyLock<Regex> = LazyLock::new(|| {
         r"\beyJ[\w\-]{8,}(?:\.[\w\-]+){0,2}",
         r"\b[A-Za-z0-9+/]{32,}={0,2}",
         r"://[^/@\s]+@",
-    ];
-    #[expect(clippy::expect_used, reason = "the pattern is a constant that a test compiles")]
-    Regex::new(&forms.join("|")).expect("the pattern is valid")
+    ])
 });
 
 static ADDRESS_FORMS: LazyLock<Regex> = LazyLock::new(|| {
-    let forms = [
+    any_of(&[
         // The end of a sentence is not a part of the URL.
         r"(?i)\b[a-z][a-z0-9+.\-]*://[^\s\x22'<>)\]]*[^\s\x22'<>)\].,;:]",
         r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b",
         r"(?i)\blocalhost(?::\d+)?\b",
-    ];
-    #[expect(clippy::expect_used, reason = "the pattern is a constant that a test compiles")]
-    Regex::new(&forms.join("|")).expect("the pattern is valid")
+    ])
 });
+
+#[expect(clippy::expect_used, reason = "the patterns are constants that a test compiles")]
+fn any_of(forms: &[&str]) -> Regex {
+    Regex::new(&forms.join("|")).expect("the pattern is valid")
+}
 
 #[cfg(test)]
 mod tests {
