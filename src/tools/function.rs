@@ -80,7 +80,7 @@ pub struct FnTool {
 
 impl FnTool {
     /// Makes a tool of its description and an async function of the arguments, which fit its schema.
-    pub(super) fn of_spec<F, Fut, R>(spec: ToolSpec, function: F) -> Self
+    pub(crate) fn of_spec<F, Fut, R>(spec: ToolSpec, function: F) -> Self
     where
         F: Fn(JsonObject, ToolContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = R> + Send + 'static,

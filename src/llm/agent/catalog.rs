@@ -10,7 +10,7 @@ use super::{
     settings::Settings,
     state,
     subagent::{self, Subagent},
-    surfaces::RenderSurface,
+    surfaces::render_tool,
 };
 use crate::{
     agent::RunSurfaces,
@@ -44,7 +44,7 @@ impl ToolCatalog {
                 specs.push(spec);
             }
         };
-        if let Some(tool) = surfaces.and_then(|surfaces| RenderSurface::offer(surfaces.clone())) {
+        if let Some(tool) = surfaces.and_then(|surfaces| render_tool(surfaces.clone())) {
             add(tool.tool.spec().clone(), ToolOwner::Server(tool));
         }
         for tool in input.tools.iter().filter(|tool| surfaces.is_none() || tool.name != RENDER) {
