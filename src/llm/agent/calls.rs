@@ -21,16 +21,12 @@ use super::{
     settings::Settings,
     state,
     subagent::SubagentTask,
-    tool_meter::ToolMeter,
+    tool_meter::OpenCall,
 };
 use crate::{
     agent::RunContext,
     observe::metrics::ToolOutcome,
-    protocol::{
-        Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, RunAgentInput, ToolMessage,
-        event::ToolCallResult,
-        own_names::{EDITED_ARGS, FAILED},
-    },
+    protocol::{Event, Interrupt, JsonObject, Message, MessageContent, RunAgentInput},
     tools::{OfferedTool, ToolContext, ToolEvents, ToolSession},
 };
 
@@ -95,43 +91,10 @@ impl<'r> RunningCalls<'r> {
     }
 }
 
-/// A call without an outcome.
-pub(super) struct OpenCall {
-    meter: ToolMeter,
-    /// The arguments that a person put in the place of the model's.
-    edited: Option<JsonObject>,
-}
-
-impl OpenCall {
-    /// The call waits for the replies to its questions.
-    pub(super) fn ask(mut self, questions: Vec<Interrupt>) -> CallOutcome {
-        self.meter.end(ToolOutcome::Question);
-        CallOutcome::Questions(questions)
-    }
-
-    /// `after`: the events that follow the result.
-    pub(super) fn end(mut self, outcome: ToolOutcome, content: MessageContent, after: Vec<Event>) -> CallOutcome {
-        self.meter.end_with(outcome, &content);
-        let mut entries = Vec::new();
-        if outcome != ToolOutcome::Ok {
-            entries.push((FAILED.to_owned(), Value::Bool(true)));
-        }
-        if let Some(edited) = self.edited {
-            entries.push((EDITED_ARGS.to_owned(), Value::Object(edited)));
-        }
-        let metadata: Option<Metadata> = (!entries.is_empty()).then(|| entries.into_iter().collect());
-        let (id, call) = (MessageId::random(), self.meter.call.clone());
-        let mut event = Event::from(ToolCallResult::new(id.clone(), call.clone(), content.clone()));
-        event.base_mut().set_metadata(metadata.clone());
-        let message = Message::Tool(ToolMessage { metadata, ..ToolMessage::new(id, call, content) });
-        CallOutcome::Result([vec![event], after].concat(), message)
-    }
-}
-
 fn start_call<'r>(pending: PendingCall, run: &RunScope<'r>) -> BoxStream<'r, CallOutcome> {
     let PendingCall { call, name, tool, edited, action, .. } = pending;
-    let open = OpenCall { meter: ToolMeter::start(run.cx, &call, tool, &name), edited };
-    let scope = open.meter.scope.clone();
+    let open = OpenCall::start(run.cx, &call, tool, &name, edited);
+    let scope = open.scope.clone();
     if scope.records_content() {
         scope.span().record("gen_ai.tool.call.arguments", action.arguments());
     }
@@ -216,6 +179,6 @@ fn run_task<'r>(task: SubagentTask, run: &RunScope<'r>, open: OpenCall) -> BoxSt
         forwarded_props: without_model(run.input.forwarded_props.clone()),
         ..RunAgentInput::new(run.input.thread_id.clone(), run.input.run_id.clone(), Vec::new())
     };
-    let cx = run.cx.within(open.meter.scope.clone());
+    let cx = run.cx.within(open.scope.clone());
     task.run(input, cx, open).boxed()
 }

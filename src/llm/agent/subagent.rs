@@ -9,10 +9,11 @@ use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::{
-    calls::{CallOutcome, OpenCall},
+    calls::CallOutcome,
     review::reason_of_result,
     suspended::{SuspendedTask, raised},
     task_ids::TaskIds,
+    tool_meter::OpenCall,
 };
 use crate::{
     agent::{Agent, AgentError, RunContext},

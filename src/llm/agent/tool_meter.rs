@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::calls::CallOutcome;
 use crate::{
     agent::RunContext,
     base::trace::TraceScope,
@@ -10,42 +11,68 @@ use crate::{
         metrics::ToolOutcome,
         telemetry::{begin_tool, end_tool},
     },
-    protocol::{MessageContent, ToolCallId},
+    protocol::{
+        Event, Interrupt, JsonObject, Message, MessageContent, MessageId, Metadata, ToolCallId, ToolMessage,
+        event::ToolCallResult,
+        own_names::{EDITED_ARGS, FAILED},
+    },
 };
 
-/// A call of a tool. Dropping it logs and counts the call.
-pub(super) struct ToolMeter {
+/// A call of a tool without an outcome. Dropping it logs and counts the call.
+pub(super) struct OpenCall {
     cx: RunContext,
     tool: String,
     /// The provider's id of the call.
-    pub(super) call: ToolCallId,
+    call: ToolCallId,
+    /// The arguments that a person put in the place of the model's.
+    edited: Option<JsonObject>,
     begun: Instant,
     outcome: ToolOutcome,
     pub(super) scope: TraceScope,
 }
 
-impl ToolMeter {
+impl OpenCall {
     /// `tool` is the tool's name in metrics, `name` the one that the model called.
-    pub(super) fn start(cx: &RunContext, call: &ToolCallId, tool: String, name: &str) -> Self {
+    pub(super) fn start(
+        cx: &RunContext,
+        call: &ToolCallId,
+        tool: String,
+        name: &str,
+        edited: Option<JsonObject>,
+    ) -> Self {
         let scope = begin_tool(cx.trace(), name, call.as_str());
         let (cx, call) = (cx.clone(), call.clone());
-        Self { cx, tool, call, begun: Instant::now(), outcome: ToolOutcome::Stopped, scope }
+        Self { cx, tool, call, edited, begun: Instant::now(), outcome: ToolOutcome::Stopped, scope }
     }
 
-    pub(super) fn end(&mut self, outcome: ToolOutcome) {
+    /// The call waits for the replies to its questions.
+    pub(super) fn ask(mut self, questions: Vec<Interrupt>) -> CallOutcome {
+        self.outcome = ToolOutcome::Question;
+        CallOutcome::Questions(questions)
+    }
+
+    /// Ends the call with the content that the model gets. `after`: the events that follow the result.
+    pub(super) fn end(mut self, outcome: ToolOutcome, content: MessageContent, after: Vec<Event>) -> CallOutcome {
         self.outcome = outcome;
-    }
-
-    /// Ends the call with the text that the model gets.
-    pub(super) fn end_with(&mut self, outcome: ToolOutcome, result: &MessageContent) {
-        self.end(outcome);
         if self.scope.records_content() {
-            self.scope.span().record("gen_ai.tool.call.result", result_text(result));
+            self.scope.span().record("gen_ai.tool.call.result", result_text(&content));
         }
+        let mut metadata: Option<Metadata> = None;
+        if outcome != ToolOutcome::Ok {
+            metadata.get_or_insert_default().insert(FAILED.to_owned(), true.into());
+        }
+        if let Some(edited) = self.edited.take() {
+            metadata.get_or_insert_default().insert(EDITED_ARGS.to_owned(), edited.into());
+        }
+        let (id, call) = (MessageId::random(), self.call.clone());
+        let mut event = Event::from(ToolCallResult::new(id.clone(), call.clone(), content.clone()));
+        event.base_mut().set_metadata(metadata.clone());
+        let message = Message::Tool(ToolMessage { metadata, ..ToolMessage::new(id, call, content) });
+        CallOutcome::Result([vec![event], after].concat(), message)
     }
 }
 
-impl Drop for ToolMeter {
+impl Drop for OpenCall {
     fn drop(&mut self) {
         let duration = self.begun.elapsed();
         let (outcome, millis) = (self.outcome.name(), duration.as_millis() as u64);
