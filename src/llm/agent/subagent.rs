@@ -186,17 +186,14 @@ fn failure(id: SubagentRunId, error: &AgentError) -> (Event, String) {
 
 /// Events of a subagent of the subagent keep their own ids.
 fn attributed(mut event: Event, id: &SubagentRunId, ids: &mut TaskIds) -> Event {
-    if event.subagent_run_id().is_none() {
-        ids.replace_in(&mut event);
+    if let Event::SubagentStarted(started) = &mut event {
+        started.parent_subagent_run_id.get_or_insert_with(|| id.clone());
     }
-    match event {
-        Event::SubagentStarted(mut started) => {
-            started.parent_subagent_run_id.get_or_insert_with(|| id.clone());
-            Event::SubagentStarted(started)
-        }
-        event if event.subagent_run_id().is_none() => event.attributed_to(Some(id.clone())),
-        event => event,
+    if event.subagent_run_id().is_some() {
+        return event;
     }
+    ids.replace_in(&mut event);
+    event.attributed_to(Some(id.clone()))
 }
 
 fn read_last_message(text: &mut String, event: &Event) {

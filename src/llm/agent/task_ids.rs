@@ -63,36 +63,26 @@ impl TaskIds {
             Event::ReasoningMessageEnd(e) => self.message(&mut e.message_id),
             Event::ReasoningMessageChunk(e) => e.message_id.iter_mut().for_each(|id| self.message(id)),
             Event::ReasoningEnd(e) => self.message(&mut e.message_id),
-            Event::ReasoningEncryptedValue(e) => {
-                if let Some(new) = self.new_id(&e.entity_id, MessageId::random) {
-                    e.entity_id = new;
-                }
-            }
+            Event::ReasoningEncryptedValue(e) => self.replace(&mut e.entity_id, || MessageId::random().to_string()),
             _ => {}
         }
     }
 
     fn message(&mut self, id: &mut MessageId) {
-        if let Some(new) = self.new_id(id, MessageId::random) {
-            *id = new.into();
-        }
+        self.replace(id, MessageId::random);
     }
 
     fn call(&mut self, id: &mut ToolCallId) {
-        if let Some(new) = self.new_id(id, ToolCallId::random) {
-            *id = new.into();
-        }
+        self.replace(id, ToolCallId::random);
     }
 
-    fn new_id<T: Deref<Target = str>>(&mut self, id: &str, random: fn() -> T) -> Option<String> {
-        if let Some(new) = self.new.get(id) {
-            return Some(new.clone());
+    fn replace<T: Deref<Target = str> + From<String>>(&mut self, id: &mut T, random: fn() -> T) {
+        if let Some(new) = self.new.get(&**id) {
+            *id = new.clone().into();
+        } else if !self.cx.claim_id(id) {
+            let new = random();
+            self.new.insert(id.to_owned(), new.to_owned());
+            *id = new;
         }
-        if self.cx.claim_id(id) {
-            return None;
-        }
-        let new = random().to_owned();
-        self.new.insert(id.to_owned(), new.clone());
-        Some(new)
     }
 }
