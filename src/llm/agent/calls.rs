@@ -26,7 +26,7 @@ use super::{
 use crate::{
     agent::RunContext,
     observe::metrics::ToolOutcome,
-    protocol::{Event, Interrupt, JsonObject, Message, MessageContent, RunAgentInput},
+    protocol::{Event, Interrupt, JsonObject, Message, RunAgentInput},
     tools::{OfferedTool, ToolContext, ToolEvents, ToolSession},
 };
 
@@ -98,9 +98,12 @@ fn start_call<'r>(pending: PendingCall, run: &RunScope<'r>) -> BoxStream<'r, Cal
     if scope.records_content() {
         scope.span().record("gen_ai.tool.call.arguments", action.arguments());
     }
-    let (outcome, content) = match action {
-        CallAction::Done(Ok(text)) => (ToolOutcome::Ok, text),
-        CallAction::Done(Err(text)) => (ToolOutcome::Refused, text),
+    match action {
+        CallAction::Done(result) => {
+            let outcome = if result.is_ok() { ToolOutcome::Ok } else { ToolOutcome::Refused };
+            let (Ok(text) | Err(text)) = result;
+            stream::iter([open.end(outcome, text.into(), Vec::new())]).boxed()
+        }
         CallAction::State(arguments) => {
             let (session, schema) = (run.session, run.settings.state_schema.as_deref());
             let running = async move {
@@ -110,45 +113,42 @@ fn start_call<'r>(pending: PendingCall, run: &RunScope<'r>) -> BoxStream<'r, Cal
                 };
                 open.end(outcome, content.into(), Vec::new())
             };
-            return stream::once(running).boxed();
+            stream::once(running).boxed()
         }
         CallAction::Tool(action) => {
             let (limit, session) = (run.settings.tool_timeout, run.session.clone());
             let running = async move {
                 let cx = ToolContext::of_call(session, call, name, &action.arguments, action.replies).within(scope);
-                match call_tool(&action.tool, action.arguments, &cx, limit).await {
-                    Ok((outcome, content)) => open.end(outcome, content, cx.take_after_result()),
-                    Err(questions) => open.ask(questions),
-                }
+                call_tool(&action.tool, action.arguments, &cx, limit, open).await
             };
-            return stream::once(running).boxed();
+            stream::once(running).boxed()
         }
-        CallAction::Task(task) => return run_task(task, run, open),
-    };
-    stream::iter([open.end(outcome, content.into(), Vec::new())]).boxed()
+        CallAction::Task(task) => run_task(task, run, open),
+    }
 }
 
-/// Returns the content for the model, or the questions that the call waits for.
 async fn call_tool(
     tool: &OfferedTool,
     arguments: JsonObject,
     cx: &ToolContext,
     limit: Duration,
-) -> Result<(ToolOutcome, MessageContent), Vec<Interrupt>> {
+    open: OpenCall,
+) -> CallOutcome {
     let name = cx.tool_name();
-    match within_limit(limit, cx, tool.tool.call(arguments, cx)).await {
-        Some(Ok(content)) => Ok((ToolOutcome::Ok, content)),
-        Some(Err(error)) if error.is_question() => Err(cx.take_questions()),
+    let (outcome, content) = match within_limit(limit, cx, tool.tool.call(arguments, cx)).await {
+        Some(Ok(content)) => (ToolOutcome::Ok, content),
+        Some(Err(error)) if error.is_question() => return open.ask(cx.take_questions()),
         Some(Err(error)) => {
             tracing::warn!(tool = name, ?error, "a tool failed");
-            Ok((ToolOutcome::Error, format!("Error: {}", error.message()).into()))
+            (ToolOutcome::Error, format!("Error: {}", error.message()).into())
         }
         None => {
             tracing::warn!(tool = name, ?limit, "a tool took too long and was stopped");
             let seconds = limit.as_secs_f32();
-            Ok((ToolOutcome::Timeout, format!("Error: the tool took longer than {seconds} s and was stopped").into()))
+            (ToolOutcome::Timeout, format!("Error: the tool took longer than {seconds} s and was stopped").into())
         }
-    }
+    };
+    open.end(outcome, content, cx.take_after_result())
 }
 
 /// Returns `None` if a call neither ends nor reports progress within a time.
@@ -164,19 +164,16 @@ pub(super) async fn within_limit<T>(limit: Duration, cx: &ToolContext, call: imp
     }
 }
 
-/// The request chose a model of this agent. The subagent has its own.
-fn without_model(mut forwarded_props: Option<Value>) -> Option<Value> {
+fn run_task<'r>(task: SubagentTask, run: &RunScope<'r>, open: OpenCall) -> BoxStream<'r, CallOutcome> {
+    let mut forwarded_props = run.input.forwarded_props.clone();
+    // The request chose a model of this agent. The subagent has its own.
     if let Some(Value::Object(members)) = &mut forwarded_props {
         members.remove(MODEL);
     }
-    forwarded_props
-}
-
-fn run_task<'r>(task: SubagentTask, run: &RunScope<'r>, open: OpenCall) -> BoxStream<'r, CallOutcome> {
     let input = RunAgentInput {
         state: Some(Value::clone(&run.session.state())),
         context: run.input.context.clone(),
-        forwarded_props: without_model(run.input.forwarded_props.clone()),
+        forwarded_props,
         ..RunAgentInput::new(run.input.thread_id.clone(), run.input.run_id.clone(), Vec::new())
     };
     let cx = run.cx.within(open.scope.clone());
