@@ -86,20 +86,17 @@ impl<'s> ModelChain<'s> {
 async fn until_first_token(answer: &mut ModelStream) -> Vec<Result<ModelEvent, ModelError>> {
     let mut early = Vec::new();
     let mut usage = None;
-    while let Some(event) = answer.next().await {
-        match event {
+    loop {
+        match answer.next().await {
             // A later one replaces it.
-            Ok(ModelEvent::Usage(_)) => usage = Some(event),
-            Ok(ModelEvent::Skipped(_)) => early.push(event),
+            event @ Some(Ok(ModelEvent::Usage(_))) => usage = event,
+            event @ Some(Ok(ModelEvent::Skipped(_))) => early.extend(event),
             decisive => {
-                early.extend(usage);
-                early.push(decisive);
+                early.extend(usage.into_iter().chain(decisive));
                 return early;
             }
         }
     }
-    early.extend(usage);
-    early
 }
 
 /// Returns the model that the request chooses, if it is not the agent's own.
