@@ -38,12 +38,14 @@ use crate::{
 };
 
 pub(super) fn turns(
-    settings: Arc<Settings>,
+    mut settings: Arc<Settings>,
     mut input: RunAgentInput,
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     try_stream! {
-        let settings = with_tools_of_run(settings, &cx).await;
+        if let Some(tools) = settings.tools.for_run(&cx).await {
+            Arc::make_mut(&mut settings).tools = tools;
+        }
         let mut models = ModelChain::new(&settings, &input)?;
         settings.tools.ready().await;
         let catalog = ToolCatalog::new(&settings, &input, cx.surfaces.as_ref());
@@ -114,14 +116,6 @@ pub(super) fn turns(
             marks::answer(&run, turns.steps, &turns.next, turns.has_calls(), &turns.messages);
         }
     }
-}
-
-/// Replaces the tools by those of the run, if they depend on its caller.
-async fn with_tools_of_run(mut settings: Arc<Settings>, cx: &RunContext) -> Arc<Settings> {
-    if let Some(tools) = settings.tools.for_run(cx).await {
-        Arc::make_mut(&mut settings).tools = tools;
-    }
-    settings
 }
 
 /// Takes the ids of the conversation's calls, so that no task of a subagent uses them.
