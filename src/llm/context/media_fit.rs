@@ -96,31 +96,22 @@ async fn scale(turns: &mut [Turn], side: Option<u32>, chars: Option<usize>) -> V
     let (mut larger, mut number) = (Vec::new(), 0);
     each_medium(turns, |part| {
         if matches!(part, ContentPart::Image(_))
-            && let Some((value, _)) = inline(part)
+            && let Some((value, mime_type)) = inline(part)
             && image_scale::is_larger(value, side, chars)
         {
-            larger.push((number, std::mem::take(value)));
+            larger.push((number, value, mime_type));
         }
         number += 1;
     });
     let mut failed = Vec::new();
-    for (number, value) in larger {
-        let scaled = image_scale::scaled(value, side, chars).await;
-        let mut current = 0;
-        each_medium(turns, |part| {
-            if current == number
-                && let Some((value, mime_type)) = inline(part)
-            {
-                match &scaled {
-                    Ok(image) => {
-                        value.clone_from(&image.base64);
-                        image.mime_type.clone_into(mime_type);
-                    }
-                    Err(problem) => failed.push((number, problem.clone())),
-                }
+    for (number, value, mime_type) in larger {
+        match image_scale::scaled(std::mem::take(value), side, chars).await {
+            Ok(image) => {
+                value.clone_from(&image.base64);
+                image.mime_type.clone_into(mime_type);
             }
-            current += 1;
-        });
+            Err(problem) => failed.push((number, problem)),
+        }
     }
     failed
 }
@@ -132,9 +123,9 @@ fn inline(part: &mut ContentPart) -> Option<(&mut String, &mut String)> {
     }
 }
 
-pub(super) fn each_medium(turns: &mut [Turn], mut visit: impl FnMut(&mut ContentPart)) {
+pub(super) fn each_medium<'t>(turns: &'t mut [Turn], mut visit: impl FnMut(&'t mut ContentPart)) {
     for turn in turns {
-        let mut visit_all = |parts: &mut [ContentPart]| {
+        let mut visit_all = |parts: &'t mut [ContentPart]| {
             parts.iter_mut().filter(|part| is_media(part)).for_each(&mut visit);
         };
         match turn {
