@@ -63,8 +63,7 @@ impl CallMeter {
             output.apply(event);
         }
         match item {
-            Ok(ModelEvent::Delta { .. }) if self.first_token.is_some() => {}
-            Ok(ModelEvent::Delta { .. }) => self.first_token = Some(self.begun.elapsed()),
+            Ok(ModelEvent::Delta { .. }) => _ = self.first_token.get_or_insert_with(|| self.begun.elapsed()),
             // A later one replaces it.
             Ok(ModelEvent::Usage(usage)) => self.usage = usage.clone(),
             Ok(ModelEvent::Stop(reason)) => {
