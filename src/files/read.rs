@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use async_stream::try_stream;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 
@@ -50,20 +51,18 @@ impl Files {
             };
         }
         let Some(first) = self.piece(file, &range).await? else { return Ok(None) };
-        let (files, file, at) = (self.clone(), file.clone(), range.start + first.len() as u64);
-        let rest = stream::try_unfold(at, move |at| {
-            let (files, file, range) = (files.clone(), file.clone(), at..range.end);
-            async move {
-                if range.is_empty() {
-                    return Ok(None);
-                }
-                let piece = files.piece(&file, &range).await?;
+        let (files, file) = (self.clone(), file.clone());
+        let pieces = try_stream! {
+            let mut at = range.start + first.len() as u64;
+            yield first;
+            while at < range.end {
+                let piece = files.piece(&file, &(at..range.end)).await?;
                 let piece = piece.ok_or_else(|| StoreError::Failed("the file was deleted".into()))?;
-                let next = at + piece.len() as u64;
-                Ok(Some((piece, next)))
+                at += piece.len() as u64;
+                yield piece;
             }
-        });
-        Ok(Some(stream::iter([Ok(first)]).chain(rest).boxed()))
+        };
+        Ok(Some(pieces.boxed()))
     }
 
     /// Reads the beginning of a range, up to the end of a chunk of the store.
