@@ -6,8 +6,7 @@ use async_stream::stream;
 use futures::StreamExt as _;
 
 use super::{
-    beginning::Beginning,
-    estimate,
+    Beginning, estimate,
     options::{CONTEXT_TOO_LONG, ContextOptions, ContextPolicy},
     trim,
     window::ContextWindow,

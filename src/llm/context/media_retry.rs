@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use parking_lot::Mutex;
 
 use super::{
-    beginning::Beginning,
+    Beginning,
     media_fit::{each_medium, fit},
     options::CONTEXT_TOO_LONG,
 };

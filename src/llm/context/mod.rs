@@ -5,7 +5,6 @@
 //! message of the branch ([`history::summary`](super::history)); what then is still too long is left out.
 //! [`MediaRetryModel`] keeps media within what the provider takes (`media_fit`), and asks again without those that it refuses.
 
-mod beginning;
 mod estimate;
 mod fitted;
 mod image_scale;
@@ -18,14 +17,36 @@ mod window;
 
 use std::sync::Arc;
 
+use futures::StreamExt as _;
+
 pub use self::options::{ContextOptions, ContextPolicy};
 pub(super) use self::{fitted::FittedModel, media_retry::MediaRetryModel};
-use super::model::Model;
+use super::model::{Model, ModelError, ModelEvent, ModelStream, SkippedAttachment};
 
 impl ContextOptions {
     /// Returns the model with its requests kept within the window and asked again without refused media, such as for a
     /// fallback.
     pub fn fit(self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         Arc::new(FittedModel::new(Arc::new(MediaRetryModel::new(model)), self))
+    }
+}
+
+/// The beginning of an answer, which says whether the request was refused and may be asked again.
+struct Beginning {
+    /// What the request lacks. It is reported once, with the request that is answered.
+    skipped: Vec<SkippedAttachment>,
+    /// The first event of the answer, or the failure.
+    first: Option<Result<ModelEvent, ModelError>>,
+}
+
+impl Beginning {
+    async fn read(answer: &mut ModelStream) -> Self {
+        let mut skipped = Vec::new();
+        loop {
+            match answer.next().await {
+                Some(Ok(ModelEvent::Skipped(attachment))) => skipped.push(attachment),
+                first => return Self { skipped, first },
+            }
+        }
     }
 }
