@@ -46,15 +46,6 @@ pub(crate) enum LoadedFor {
     Export,
 }
 
-impl LoadedFor {
-    fn max_bytes(self) -> u64 {
-        match self {
-            Self::RemoteAgent => MAX_REMOTE_BYTES,
-            Self::Agent | Self::Export => MAX_LOADED_BYTES,
-        }
-    }
-}
-
 /// The parts that name files, the newest first.
 pub(crate) struct Loading<'m> {
     files: Files,
@@ -79,11 +70,12 @@ impl Files {
         reader: LoadedFor,
     ) -> StoreResult<Loading<'m>> {
         let (mut known, mut parts, mut bytes) = (HashMap::new(), Vec::new(), 0);
+        let max_bytes = if reader == LoadedFor::RemoteAgent { MAX_REMOTE_BYTES } else { MAX_LOADED_BYTES };
         for message in messages.into_iter().rev() {
             for place in places(message, reader).into_iter().rev() {
                 let Some(id) = place.file() else { continue };
                 let found = match self.known_file(owner, id, &mut known).await? {
-                    Some(file) if bytes + file.bytes <= reader.max_bytes() => {
+                    Some(file) if bytes + file.bytes <= max_bytes => {
                         bytes += file.bytes;
                         Ok(file.clone())
                     }
