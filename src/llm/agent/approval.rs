@@ -145,29 +145,24 @@ pub(super) fn approval_interrupt(call: &ToolCall, arguments: &JsonObject, tool: 
     let written = call.function.arguments.trim();
     let is_as_written =
         written.is_empty() || serde_json::from_str::<JsonObject>(written).is_ok_and(|written| written == *arguments);
-    let mut metadata = vec![("toolName".to_owned(), Value::from(spec.name.as_str()))];
-    if is_as_written {
-        interrupt.message = Some(question(&spec.name, written));
-    } else {
-        let repaired = Value::Object(arguments.clone());
-        interrupt.message = Some(question(&spec.name, &repaired.to_string()));
-        metadata.push(("arguments".to_owned(), repaired));
-    }
+    let repaired = (!is_as_written).then(|| Value::Object(arguments.clone()));
+    let shown = repaired.as_ref().map_or_else(|| written.to_owned(), Value::to_string);
+    interrupt.message = Some(question(&spec.name, &shown));
     interrupt.tool_call_id = Some(call.id.clone());
     interrupt.response_schema = Some(reply_schema(&spec.parameters));
-    interrupt.metadata = Some(metadata.into_iter().collect::<Metadata>());
+    let members = [("toolName", Some(Value::from(spec.name.as_str()))), ("arguments", repaired)];
+    let members = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    interrupt.metadata = Some(members.collect::<Metadata>());
     interrupt
 }
 
 /// A page may show nothing but this text, so it has the arguments.
 fn question(tool: &str, arguments: &str) -> String {
-    match arguments {
-        "" | "{}" => format!("The agent wants to call {tool}. Do you approve?"),
-        _ => {
-            let arguments = shortened(arguments, MAX_SHOWN_CHARS);
-            format!("The agent wants to call {tool} with {arguments}. Do you approve?")
-        }
-    }
+    let with_arguments = match arguments {
+        "" | "{}" => String::new(),
+        _ => format!(" with {}", shortened(arguments, MAX_SHOWN_CHARS)),
+    };
+    format!("The agent wants to call {tool}{with_arguments}. Do you approve?")
 }
 
 fn reply_schema(parameters: &Value) -> JsonObject {
