@@ -74,8 +74,14 @@ pub(super) fn update(state: &mut Value, arguments: &str) -> Result<Event, String
                 Value::String(text) => serde_json::from_str(&text),
                 other => Ok(other),
             };
-            let operations = operations.and_then(serde_json::from_value).map_err(|error| format!("patch: {error}"))?;
-            apply_patch(state, operations)
+            let operations: JsonPatch =
+                operations.and_then(serde_json::from_value).map_err(|error| format!("patch: {error}"))?;
+            if operations.len() > MAX_OPERATIONS {
+                return Err(format!("the patch has more than {MAX_OPERATIONS} operations"));
+            }
+            patch::check(&operations)?;
+            patch::apply(state, &operations).map(drop).map_err(|fault| fault.to_string())?;
+            Ok(StateDelta::new(operations).into())
         }
         (None, Some(new)) if new.is_object() => {
             state.clone_from(&new);
@@ -84,15 +90,6 @@ pub(super) fn update(state: &mut Value, arguments: &str) -> Result<Event, String
         (None, Some(_)) => Err("`state` has to be an object".to_owned()),
         _ => Err("either `patch` or `state` is needed".to_owned()),
     }
-}
-
-fn apply_patch(state: &mut Value, operations: JsonPatch) -> Result<Event, String> {
-    if operations.len() > MAX_OPERATIONS {
-        return Err(format!("the patch has more than {MAX_OPERATIONS} operations"));
-    }
-    patch::check(&operations)?;
-    patch::apply(state, &operations).map(drop).map_err(|fault| fault.to_string())?;
-    Ok(StateDelta::new(operations).into())
 }
 
 #[cfg(test)]
