@@ -18,6 +18,8 @@ const MODELS: &str = "models";
 
 pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
     let tools = settings.tools.tools();
+    let media_input = settings.model.media_input();
+    let is_media_input_known = media_input != MultimodalInputCapabilities::default();
     let subagents = settings.subagents.iter().map(|subagent| {
         let (name, description) = (subagent.name.clone(), Some(subagent.description.clone()));
         SubagentInfo { name, description }
@@ -50,7 +52,8 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
             subagents: (!settings.subagents.is_empty()).then(|| subagents.collect()),
         }),
         reasoning: Some(ReasoningCapabilities { streaming: Some(true), ..ReasoningCapabilities::default() }),
-        multimodal: media_input(settings),
+        // The kinds of files that the agent's model reads, if they are known.
+        multimodal: is_media_input_known.then_some(MultimodalCapabilities { input: Some(media_input), output: None }),
         execution: Some(ExecutionCapabilities {
             max_iterations: Some(settings.max_steps.into()),
             ..ExecutionCapabilities::default()
@@ -67,13 +70,6 @@ pub(super) fn capabilities(settings: &Settings) -> AgentCapabilities {
         }),
         ..AgentCapabilities::default()
     }
-}
-
-/// Returns the kinds of files that the agent's model reads, if they are known.
-fn media_input(settings: &Settings) -> Option<MultimodalCapabilities> {
-    let input = settings.model.media_input();
-    let is_known = input != MultimodalInputCapabilities::default();
-    is_known.then_some(MultimodalCapabilities { input: Some(input), output: None })
 }
 
 fn as_protocol_tool(tool: &OfferedTool) -> ToolDefinition {
