@@ -95,17 +95,12 @@ impl ContentPart {
     }
 
     /// Creates a part of the kind that a MIME type has.
-    pub(crate) fn media(mime_type: &str, source: PartSource, metadata: Option<Value>) -> Self {
-        Self::of_media_type(mime_type)(MediaPart { metadata, ..MediaPart::from(source) })
-    }
-
-    /// Returns the kind of part that a MIME type has.
-    pub(super) fn of_media_type(mime_type: &str) -> fn(MediaPart) -> Self {
+    pub(crate) fn media(mime_type: &str, media: MediaPart) -> Self {
         match mime_type.split('/').next() {
-            Some("image") => Self::Image,
-            Some("audio") => Self::Audio,
-            Some("video") => Self::Video,
-            _ => Self::Document,
+            Some("image") => Self::Image(media),
+            Some("audio") => Self::Audio(media),
+            Some("video") => Self::Video(media),
+            _ => Self::Document(media),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{
         accept::middleware,
         threads::pages::{TimeText, time},
     },
-    protocol::{ContentPart, PartSource},
+    protocol::{ContentPart, MediaPart, PartSource},
     run::ThreadRuns,
     store::files::StoredFile,
 };
@@ -73,7 +73,7 @@ impl FileJson {
         let source = PartSource::Url { value: url.clone(), mime_type: Some(file.media_type.clone()) };
         let metadata = file.name.as_ref().map(|name| serde_json::json!({ "filename": name }));
         Self {
-            part: ContentPart::media(&file.media_type, source, metadata),
+            part: ContentPart::media(&file.media_type, MediaPart { metadata, ..source.into() }),
             id: file.id,
             mime_type: file.media_type,
             name: file.name,

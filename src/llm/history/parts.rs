@@ -61,18 +61,8 @@ fn normalised(part: &ContentPart) -> ContentPart {
     }
     inline_data::correct(&mut media.source);
     let mime_type = media.source.mime_type().map(essence).unwrap_or_default();
-    let kind = match mime_type.split('/').next().unwrap_or_default() {
-        kind @ ("image" | "audio" | "video") => kind,
-        "text" => "document",
-        _ if mime_type == "application/pdf" => "document",
-        _ => kind,
-    };
-    match kind {
-        "image" => ContentPart::Image(media),
-        "audio" => ContentPart::Audio(media),
-        "video" => ContentPart::Video(media),
-        _ => ContentPart::Document(media),
-    }
+    let has_kind = matches!(mime_type.split('/').next(), Some("image" | "audio" | "video" | "text"));
+    ContentPart::media(if has_kind || mime_type == "application/pdf" { &mime_type } else { kind }, media)
 }
 
 #[cfg(test)]

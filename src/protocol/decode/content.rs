@@ -89,9 +89,8 @@ struct BinaryPart {
 
 impl BinaryPart {
     fn into_media(self) -> Option<ContentPart> {
-        let wrap = ContentPart::of_media_type(&self.mime_type);
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let mime_type = self.mime_type;
+        let mime_type = self.mime_type.clone();
         let source = if let Some(value) = filled(self.data) {
             PartSource::Data { value, mime_type }
         } else if let Some(value) = filled(self.url) {
@@ -100,7 +99,7 @@ impl BinaryPart {
             PartSource::File { value: filled(self.id)?, provider: None, mime_type: Some(mime_type) }
         };
         let metadata = filled(self.filename).map(|filename| json!({ "filename": filename }));
-        Some(wrap(MediaPart { id: None, source, metadata }))
+        Some(ContentPart::media(&self.mime_type, MediaPart { id: None, source, metadata }))
     }
 }
 

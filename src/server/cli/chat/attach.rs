@@ -9,7 +9,7 @@ use tokio::task::block_in_place;
 
 use crate::{
     files::shown_type,
-    protocol::{ContentPart, JsonObject, PartSource},
+    protocol::{ContentPart, JsonObject, MediaPart, PartSource},
     server::cli::{printable::printable_line, target::RunTarget},
 };
 
@@ -52,7 +52,8 @@ pub(super) async fn attach(path: &str, target: &RunTarget) -> Result<(ContentPar
         );
     }
     let source = PartSource::Data { value: STANDARD.encode(bytes), mime_type: media_type.to_owned() };
-    Ok((ContentPart::media(media_type, source, Some(json!({ "filename": name }))), note))
+    let media = MediaPart { metadata: Some(json!({ "filename": name })), ..source.into() };
+    Ok((ContentPart::media(media_type, media), note))
 }
 
 /// Returns the line for a file that an agent hands over.
