@@ -21,10 +21,7 @@ pub(in crate::llm) use self::server_profile::{
     Documents, ReasoningMember, StructuredOutputs, SystemMessages, ThinkTags, ThinkingMember, TokenLimit,
     ToolChoiceForm,
 };
-use self::{
-    rule_table::RuleTable,
-    tool_limits::{ProviderToolLimits, ToolTables},
-};
+use self::{rule_table::RuleTable, tool_limits::ByProvider};
 pub(in crate::llm) use self::{
     server_profile::{MessagesServer, Profile, RequiredReasoning, ThoughtBrackets, WrittenForm, WrittenSyntax},
     tool_limits::ToolLimits,
@@ -60,7 +57,7 @@ struct Known {
     tables: KnownTables,
     /// Those of the servers.
     profiles: IndexMap<String, Arc<Profile>>,
-    tool_limits: ProviderToolLimits,
+    tool_limits: ByProvider<Arc<ToolLimits>>,
 }
 
 /// The form of the file.
@@ -75,7 +72,7 @@ struct KnownTables {
     messages_servers: IndexMap<String, MessagesServer>,
     thoughts: Vec<ThoughtBrackets>,
     written_calls: Vec<WrittenForm>,
-    tools: ToolTables,
+    tools: ByProvider<JsonObject>,
     media: IndexMap<String, MediaLimits>,
 }
 
@@ -158,7 +155,7 @@ impl KnownModels {
         fits.max_by_key(|(name, _)| name.len()).map(|(_, window)| *window)
     }
 
-    pub(in crate::llm) fn tool_limits(&self) -> &ProviderToolLimits {
+    pub(in crate::llm) fn tool_limits(&self) -> &ByProvider<Arc<ToolLimits>> {
         &self.0.tool_limits
     }
 

@@ -312,10 +312,9 @@ impl Profile {
     /// # Errors
     /// If a member is unknown or missing, or if the bases of servers form a circle.
     pub(super) fn read(name: &str, servers: &IndexMap<String, JsonObject>) -> Result<Self, String> {
-        let members =
-            members(name, servers, servers.len()).map_err(|problem| format!("[servers.{name}]: {problem}"))?;
-        let profile: Self =
-            serde_json::from_value(Value::Object(members)).map_err(|error| format!("[servers.{name}]: {error}"))?;
+        let read = |members| serde_json::from_value::<Self>(Value::Object(members)).map_err(|error| error.to_string());
+        let profile = members(name, servers, servers.len()).and_then(read);
+        let profile = profile.map_err(|problem| format!("[servers.{name}]: {problem}"))?;
         Ok(Self { name: name.to_owned(), ..profile })
     }
 

@@ -7,20 +7,13 @@ use serde_json::Value;
 
 use crate::protocol::JsonObject;
 
-/// The tables of the file.
+/// What the file has for each provider, as tables or read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct ToolTables {
-    openai: JsonObject,
-    anthropic: JsonObject,
-    gemini: JsonObject,
-}
-
-/// The limits of the providers.
-pub(in crate::llm) struct ProviderToolLimits {
-    pub(in crate::llm) openai: Arc<ToolLimits>,
-    pub(in crate::llm) anthropic: Arc<ToolLimits>,
-    pub(in crate::llm) gemini: Arc<ToolLimits>,
+pub(in crate::llm) struct ByProvider<T> {
+    pub(in crate::llm) openai: T,
+    pub(in crate::llm) anthropic: T,
+    pub(in crate::llm) gemini: T,
 }
 
 /// The limits of one provider. A name has letters and digits of ASCII, `_` and `-`.
@@ -41,7 +34,7 @@ pub(in crate::llm) struct ToolLimits {
     refused: Vec<String>,
 }
 
-impl ToolTables {
+impl ByProvider<JsonObject> {
     pub(super) fn extend(&mut self, user: Self) {
         self.openai.extend(user.openai);
         self.anthropic.extend(user.anthropic);
@@ -49,7 +42,7 @@ impl ToolTables {
     }
 
     /// Fails if a member is unknown or missing.
-    pub(super) fn read(&self) -> Result<ProviderToolLimits, String> {
+    pub(super) fn read(&self) -> Result<ByProvider<Arc<ToolLimits>>, String> {
         let read = |name: &str, members: &JsonObject| {
             let limits: ToolLimits = serde_json::from_value(Value::Object(members.clone()))
                 .map_err(|error| format!("[tools.{name}]: {error}"))?;
@@ -58,7 +51,7 @@ impl ToolTables {
                 _ => Ok(Arc::new(limits)),
             }
         };
-        Ok(ProviderToolLimits {
+        Ok(ByProvider {
             openai: read("openai", &self.openai)?,
             anthropic: read("anthropic", &self.anthropic)?,
             gemini: read("gemini", &self.gemini)?,
