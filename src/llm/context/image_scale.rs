@@ -111,7 +111,10 @@ fn encode_within(mut image: DynamicImage, side: Option<u32>, chars: Option<usize
         if image.width().max(image.height()) > side {
             image = image.thumbnail(side, side);
         }
-        let (bytes, mime_type) = encode(&image).map_err(|error| cannot_be_scaled(&error))?;
+        let (bytes, mime_type) = encode(&image).map_err(|error| {
+            tracing::warn!(%error, "an image that is too large for a model could not be scaled down");
+            "the image is too large, and cannot be scaled down".to_owned()
+        })?;
         let base64 = STANDARD.encode(bytes);
         if chars.is_none_or(|chars| base64.len() <= chars) {
             return Ok(ScaledImage { base64, mime_type });
@@ -119,11 +122,6 @@ fn encode_within(mut image: DynamicImage, side: Option<u32>, chars: Option<usize
         side = side / 4 * 3;
     }
     Err("the image is too large, also when it is scaled down".to_owned())
-}
-
-fn cannot_be_scaled(error: &ImageError) -> String {
-    tracing::warn!(%error, "an image that is too large for a model could not be scaled down");
-    "the image is too large, and cannot be scaled down".to_owned()
 }
 
 /// Writes a PNG if there is transparency, and a JPEG otherwise.
