@@ -257,10 +257,8 @@ async fn respond_to_app(settings: Arc<Settings>, input: RunAgentInput, cx: RunCo
     let tools = of_run.as_ref().unwrap_or(&settings.tools);
     tools.ready().await;
     let cx = ToolContext::new(cx, input.state_or_empty(), ToolCallId::random(), &*request.method);
-    match within_limit(settings.tool_timeout, &cx, tools.respond_to_app(&request, &cx)).await {
-        Some(response) => response.map_err(|error| format!("{error:?}")),
-        None => Err("it took too long".to_owned()),
-    }
+    let response = within_limit(settings.tool_timeout, &cx, tools.respond_to_app(&request, &cx)).await;
+    response.ok_or("it took too long")?.map_err(|error| format!("{error:?}"))
 }
 
 impl fmt::Debug for LlmAgent {
