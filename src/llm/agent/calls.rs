@@ -21,7 +21,7 @@ use super::{
     settings::Settings,
     state,
     subagent::SubagentTask,
-    tool_meter::OpenCall,
+    tool_meter::MeteredCall,
 };
 use crate::{
     agent::RunContext,
@@ -93,7 +93,7 @@ impl<'r> RunningCalls<'r> {
 
 fn start_call<'r>(pending: PendingCall, run: &RunScope<'r>) -> BoxStream<'r, CallOutcome> {
     let PendingCall { call, name, tool, edited, action, .. } = pending;
-    let open = OpenCall::start(run.cx, &call, tool, &name, edited);
+    let open = MeteredCall::start(run.cx, &call, tool, &name, edited);
     let scope = open.scope.clone();
     if scope.records_content() {
         scope.span().record("gen_ai.tool.call.arguments", action.arguments());
@@ -132,7 +132,7 @@ async fn call_tool(
     arguments: JsonObject,
     cx: &ToolContext,
     limit: Duration,
-    open: OpenCall,
+    open: MeteredCall,
 ) -> CallOutcome {
     let name = cx.tool_name();
     let (outcome, content) = match within_limit(limit, cx, tool.tool.call(arguments, cx)).await {
@@ -164,7 +164,7 @@ pub(super) async fn within_limit<T>(limit: Duration, cx: &ToolContext, call: imp
     }
 }
 
-fn run_task<'r>(task: SubagentTask, run: &RunScope<'r>, open: OpenCall) -> BoxStream<'r, CallOutcome> {
+fn run_task<'r>(task: SubagentTask, run: &RunScope<'r>, open: MeteredCall) -> BoxStream<'r, CallOutcome> {
     let mut forwarded_props = run.input.forwarded_props.clone();
     // The request chose a model of this agent. The subagent has its own.
     if let Some(Value::Object(members)) = &mut forwarded_props {

@@ -13,7 +13,7 @@ use super::{
     review::reason_of_result,
     suspended::{SuspendedTask, raised},
     task_ids::TaskIds,
-    tool_meter::OpenCall,
+    tool_meter::MeteredCall,
 };
 use crate::{
     agent::{Agent, AgentError, RunContext},
@@ -80,7 +80,7 @@ impl SubagentTask {
         self,
         input: RunAgentInput,
         cx: RunContext,
-        open: OpenCall,
+        open: MeteredCall,
     ) -> impl Stream<Item = CallOutcome> + Send {
         let scope = begin_agent(cx.trace(), &self.subagent.name, cx.thread_id().as_str(), cx.run_id().as_str());
         let cx = cx.within(scope.clone()).for_task();

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A call of a tool without an outcome. Dropping it logs and counts the call.
-pub(super) struct OpenCall {
+pub(super) struct MeteredCall {
     cx: RunContext,
     tool: String,
     /// The provider's id of the call.
@@ -31,7 +31,7 @@ pub(super) struct OpenCall {
     pub(super) scope: TraceScope,
 }
 
-impl OpenCall {
+impl MeteredCall {
     /// `tool` is the tool's name in metrics, `name` the one that the model called.
     pub(super) fn start(
         cx: &RunContext,
@@ -72,7 +72,7 @@ impl OpenCall {
     }
 }
 
-impl Drop for OpenCall {
+impl Drop for MeteredCall {
     fn drop(&mut self) {
         let duration = self.begun.elapsed();
         let (outcome, millis) = (self.outcome.name(), duration.as_millis() as u64);
