@@ -37,6 +37,7 @@ use crate::{
     tools::ToolSession,
 };
 
+/// Answers a run. Its tools replace those of the agent if they depend on the caller.
 pub(super) fn turns(
     mut settings: Arc<Settings>,
     mut input: RunAgentInput,
