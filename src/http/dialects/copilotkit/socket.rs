@@ -166,25 +166,17 @@ async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, caller: Opti
 fn reply_to(text: &str, app: &App, channels: &mut Vec<Channel>) -> Option<Value> {
     type Request = (Option<String>, Option<String>, String, String, IgnoredAny);
     let (join_ref, reference, topic, event, _) = serde_json::from_str::<Request>(text).ok()?;
+    if matches!(event.as_str(), "phx_leave" | "phx_join") {
+        channels.retain(|channel| channel.topic != topic);
+    }
+    let joined = || {
+        let name = topic.strip_prefix(TOPIC_PREFIX)?;
+        let agent = find_agent(app, name).ok()?.name().to_owned();
+        Some(Channel { topic: topic.clone(), join_ref: join_ref.clone(), name: name.to_owned(), agent })
+    };
     let is_done = match event.as_str() {
-        "heartbeat" => true,
-        "phx_leave" => {
-            channels.retain(|channel| channel.topic != topic);
-            true
-        }
-        "phx_join" => {
-            channels.retain(|channel| channel.topic != topic);
-            let name = topic.strip_prefix(TOPIC_PREFIX).map(str::to_owned);
-            let found = name.and_then(|name| find_agent(app, &name).ok().map(|agent| (name, agent)));
-            match found.filter(|_| channels.len() < MAX_CHANNELS) {
-                Some((name, agent)) => {
-                    let (topic, join_ref) = (topic.clone(), join_ref.clone());
-                    channels.push(Channel { topic, join_ref, name, agent: agent.name().to_owned() });
-                    true
-                }
-                None => false,
-            }
-        }
+        "heartbeat" | "phx_leave" => true,
+        "phx_join" if channels.len() < MAX_CHANNELS => joined().map(|channel| channels.push(channel)).is_some(),
         _ => false,
     };
     let status = if is_done { "ok" } else { "error" };
