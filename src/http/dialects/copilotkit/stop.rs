@@ -67,12 +67,11 @@ async fn stop_run(threads: &Threads, key: &ThreadKey, wanted: Option<&RunId>) ->
     let deadline = Instant::now() + RUN_WAIT_TIMEOUT;
     loop {
         match stop_active(threads, key, wanted).await {
-            Ok(stopped) => return Ok(stopped),
             Err(ThreadError::NoThread | ThreadError::NoRun) if wanted.is_none() || Instant::now() >= deadline => {
                 return Ok(false);
             }
             Err(ThreadError::NoThread | ThreadError::NoRun) => sleep(RUN_POLL_INTERVAL).await,
-            Err(error) => return Err(error),
+            stopped => return stopped,
         }
     }
 }
