@@ -108,23 +108,13 @@ pub(super) async fn read_copilot_info(
         mutations: is_stored,
         realtime_metadata: intelligence.is_some(),
     };
-    let (mut agents, mut drawing) = (IndexMap::new(), Vec::new());
-    let mut add = |name: &str, entry: &AgentEntry| {
-        if entry.agent.a2ui().is_some_and(|a2ui| a2ui.is_enabled) {
-            drawing.push(name.to_owned());
-        }
-        agents.insert(name.to_owned(), CopilotAgent::of(&app, entry));
-    };
-    let mut has_default = false;
-    for entry in app.agents(caller) {
-        has_default |= entry.name() == DEFAULT_AGENT;
-        add(entry.name(), &entry);
+    let mut entries: IndexMap<_, _> = app.agents(caller).map(|entry| (entry.name().to_owned(), entry)).collect();
+    if let Some(default) = app.runs.agent(None).filter(|entry| app.allows(entry, caller)) {
+        entries.entry(DEFAULT_AGENT.to_owned()).or_insert(default);
     }
-    if let Some(entry) = app.runs.agent(None).filter(|entry| app.allows(entry, caller))
-        && !has_default
-    {
-        add(DEFAULT_AGENT, &entry);
-    }
+    let draws = |entry: &AgentEntry| entry.agent.a2ui().is_some_and(|a2ui| a2ui.is_enabled);
+    let drawing: Vec<_> = entries.iter().filter(|(_, entry)| draws(entry)).map(|(name, _)| name.clone()).collect();
+    let agents = entries.into_iter().map(|(name, entry)| (name, CopilotAgent::of(&app, &entry))).collect();
     Json(CopilotInfo {
         version: env!("CARGO_PKG_VERSION"),
         agents,
