@@ -145,16 +145,11 @@ pub(crate) async fn cancel_run(
     Path((thread, run_id)): Path<(ThreadId, RunId)>,
     own: OwnThreads,
 ) -> ApiResult<(StatusCode, Json<Cancellation>)> {
-    Ok(match own.threads.cancel(&own.caller.key(thread), &run_id).await? {
-        None => {
-            let message = "the run is being cancelled";
-            (StatusCode::ACCEPTED, Json(Cancellation { run_id, status: "cancelling", message }))
-        }
-        Some(run) => {
-            let message = "the run had already ended";
-            (StatusCode::OK, Json(Cancellation { run_id, status: run.status.as_str(), message }))
-        }
-    })
+    let (code, status, message) = match own.threads.cancel(&own.caller.key(thread), &run_id).await? {
+        None => (StatusCode::ACCEPTED, "cancelling", "the run is being cancelled"),
+        Some(run) => (StatusCode::OK, run.status.as_str(), "the run had already ended"),
+    };
+    Ok((code, Json(Cancellation { run_id, status, message })))
 }
 
 fn is_zero(number: &u64) -> bool {
