@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{ThreadError, Threads};
 use crate::{
     protocol::{Message, MessageId, RunId},
-    store::{EndedRun, Feedback, MessageQuery, RunRecord, StoreError, Thread, ThreadKey, ThreadParts},
+    store::{EndedRun, Feedback, MessageNode, MessageQuery, RunRecord, StoreError, Thread, ThreadKey, ThreadParts},
 };
 
 /// Messages of a thread.
@@ -107,18 +107,15 @@ impl Threads {
     }
 
     async fn message_list(&self, thread: &Thread, query: &MessageQuery) -> Result<MessageList, StoreError> {
-        let mut page = self.runs.store.call("messages", |store| store.messages(thread, query)).await?;
-        let alternatives = page.nodes.iter().filter_map(|node| {
-            let siblings = page.siblings.get(&node.parent)?;
-            Some((node.message.id().clone(), siblings.clone()))
-        });
-        let alternatives = alternatives.collect();
-        let feedback = page.nodes.iter().filter_map(|node| {
-            let given = node.feedback.clone()?;
-            Some((node.message.id().clone(), given))
-        });
-        let feedback = feedback.collect();
-        let messages = page.nodes.drain(..).map(|node| node.message).collect();
-        Ok(MessageList { messages, before: page.before, alternatives, feedback })
+        let page = self.runs.store.call("messages", |store| store.messages(thread, query)).await?;
+        let mut list = MessageList { before: page.before, ..MessageList::default() };
+        for MessageNode { message, parent, feedback, .. } in page.nodes {
+            if let Some(siblings) = page.siblings.get(&parent) {
+                list.alternatives.insert(message.id().clone(), siblings.clone());
+            }
+            list.feedback.extend(feedback.map(|given| (message.id().clone(), given)));
+            list.messages.push(message);
+        }
+        Ok(list)
     }
 }
