@@ -65,7 +65,9 @@ impl SseDialect for NamedEventEncoder {
                 let payload = json!({ "toolCallId": id, "toolCallName": name, "thread_id": self.thread_id });
                 write_event("tool_call_start", &payload, out);
             }
-            Event::ToolCallArgs(e) => write_delta("tool_call_args", "toolCallId", &e.tool_call_id, &e.delta, out),
+            Event::ToolCallArgs(e) => {
+                write_delta(b"event: tool_call_args\ndata: {\"toolCallId\":", &e.tool_call_id, &e.delta, out)
+            }
             Event::ToolCallEnd(e) => write_event("tool_call_end", &json!({ "toolCallId": e.tool_call_id }), out),
             Event::ToolCallResult(e) => write_tool_result(e, out),
             Event::RunStarted(e) => {
@@ -130,7 +132,8 @@ impl NamedEventEncoder {
             Event::ReasoningMessageContent(e) => {
                 let message = self.reasoning_messages.iter().find(|message| message.id == e.message_id);
                 let session = message.map_or(&e.message_id, |message| &message.session);
-                write_delta("reasoning_message_content", "messageId", session, &e.delta, out);
+                let head = b"event: reasoning_message_content\ndata: {\"messageId\":";
+                write_delta(head, session, &e.delta, out);
             }
             Event::ReasoningMessageEnd(e) => {
                 let position = self.reasoning_messages.iter().position(|message| message.id == e.message_id);
@@ -235,12 +238,9 @@ fn write_tool_result(result: &ToolCallResult, out: &mut Vec<u8>) {
     write_event("tool_result", &json!({ "toolCallId": result.tool_call_id, "content": content, "role": "tool" }), out);
 }
 
-fn write_delta(event: &str, id_member: &str, id: &str, delta: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"event: ");
-    out.extend_from_slice(event.as_bytes());
-    out.extend_from_slice(b"\ndata: {\"");
-    out.extend_from_slice(id_member.as_bytes());
-    out.extend_from_slice(b"\":");
+/// `head` is the constant part, up to the id.
+fn write_delta(head: &[u8], id: &str, delta: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(head);
     write_string(id, out);
     out.extend_from_slice(b",\"delta\":");
     write_string(delta, out);
