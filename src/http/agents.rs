@@ -4,7 +4,7 @@ use axum::{Extension, Json, extract::State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ApiError, ApiResult, App, Caller, Path, read_run::find_agent, refuse};
+use super::{ApiResult, App, Caller, Path, read_run::find_agent, refuse};
 use crate::{
     agent::AgentEntry,
     auth::Principal,
@@ -65,11 +65,8 @@ pub(crate) async fn read_capabilities(
     Extension(caller): Extension<Caller>,
 ) -> ApiResult<Json<AgentCapabilities>> {
     let agent = find_agent(&app, Some(&agent))?;
-    if app.allows(&agent, caller.principal.as_ref()) {
-        Ok(Json(declared(&app, &agent)))
-    } else {
-        Err(ApiError::AgentNotAllowed(agent.name().to_owned()))
-    }
+    app.require_allowed(&agent, caller.principal.as_ref())?;
+    Ok(Json(declared(&app, &agent)))
 }
 
 /// Returns the capabilities that an agent declares, and those of this server's transport.

@@ -72,11 +72,8 @@ impl ReadRun {
     ) -> Result<RunRequest, ApiError> {
         let forwarded = forwarded(&app.options, &self.head);
         let Self { principal, permit, .. } = self;
-        if app.allows(&agent, principal.as_ref()) {
-            Ok(RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false })
-        } else {
-            Err(ApiError::AgentNotAllowed(agent.name().to_owned()))
-        }
+        app.require_allowed(&agent, principal.as_ref())?;
+        Ok(RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false })
     }
 }
 

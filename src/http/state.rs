@@ -95,6 +95,12 @@ impl AppState {
         self.runs.agents().filter(move |agent| self.allows(agent, caller))
     }
 
+    /// Refuses an agent that a caller may not use.
+    pub(crate) fn require_allowed(&self, agent: &AgentEntry, caller: Option<&Principal>) -> ApiResult<()> {
+        let refusal = || ApiError::AgentNotAllowed(agent.name().to_owned());
+        self.allows(agent, caller).then_some(()).ok_or_else(refusal)
+    }
+
     pub(crate) fn allows(&self, agent: &AgentEntry, caller: Option<&Principal>) -> bool {
         is_allowed(&self.options.allow, agent.name(), caller)
     }
