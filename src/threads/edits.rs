@@ -10,8 +10,8 @@ use crate::run::{
 use crate::{
     protocol::{Interrupt, JsonObject, MessageId},
     store::{
-        EndedRun, HeadUpdate, MessageNode, StoreError, Thread, ThreadKey, ThreadParts, ThreadUpdate, ThreadVersion,
-        ThreadView, branch_of, json_len,
+        EndState, EndedRun, HeadUpdate, MessageNode, StoreError, Thread, ThreadKey, ThreadParts, ThreadUpdate,
+        ThreadVersion, ThreadView, branch_of, json_len,
     },
 };
 
@@ -106,11 +106,17 @@ impl Threads {
     /// Returns the state and the open interrupts at the end of a branch: those of the last run that ended on it. The
     /// interrupts of a run are not open after further messages.
     pub(super) async fn end_of_branch(&self, thread: &Thread, head: i64) -> Result<BranchEnd, StoreError> {
-        let (owner, run) = (&thread.key.owner, EndedRun::Branch(head));
-        let left = self.runs.store.call("end_state", |store| store.end_state(owner, thread.number, run)).await?;
-        let Some(left) = left else { return Ok(BranchEnd { head, state: None, interrupts: Vec::new() }) };
+        let Some(left) = self.left_on_branch(thread, head).await? else {
+            return Ok(BranchEnd { head, state: None, interrupts: Vec::new() });
+        };
         let interrupts = if left.head == head { left.interrupts } else { Vec::new() };
         Ok(BranchEnd { head, state: left.state, interrupts })
+    }
+
+    /// Reads what the last run that ended on a branch has left there.
+    pub(super) async fn left_on_branch(&self, thread: &Thread, head: i64) -> Result<Option<EndState>, StoreError> {
+        let (owner, run) = (&thread.key.owner, EndedRun::Branch(head));
+        self.runs.store.call("end_state", |store| store.end_state(owner, thread.number, run)).await
     }
 }
 

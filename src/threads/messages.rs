@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::{ThreadError, Threads};
 use crate::{
     protocol::{Message, MessageId, RunId},
-    store::{EndedRun, Feedback, MessageNode, MessageQuery, RunRecord, StoreError, Thread, ThreadKey, ThreadParts},
+    store::{Feedback, MessageNode, MessageQuery, RunRecord, StoreError, Thread, ThreadKey, ThreadParts},
 };
 
 /// Messages of a thread.
@@ -97,12 +97,7 @@ impl Threads {
         if thread.interrupts.is_empty() {
             return Ok(None);
         }
-        let left = self
-            .runs
-            .store
-            .call("end_state", |store| store.end_state(&thread.key.owner, thread.number, EndedRun::Branch(thread.head)))
-            .await?;
-        let left = left.filter(|left| left.head == thread.head);
+        let left = self.left_on_branch(thread, thread.head).await?.filter(|left| left.head == thread.head);
         Ok(Some(left.map_or_else(|| thread.run_id.clone(), |left| left.run_id)))
     }
 
