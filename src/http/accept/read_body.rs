@@ -32,31 +32,17 @@ const MIN_PIECE_BYTES: usize = 64;
 
 /// Reads a body of at most `max_body_bytes`. Its memory counts towards the budget until the last clone is dropped.
 pub(crate) async fn read(app: &App, head: &Parts, body: Body) -> Result<Bytes, ApiError> {
-    let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.as_ref());
-    let time = app.options.body_timeout;
-    read_at_most(app, head, &owner_of(principal), body, app.options.max_body_bytes, time).await
-}
-
-/// Reads a file of at most `max_bytes`. A larger one than other bodies has more time in proportion.
-pub(crate) async fn read_file(
-    app: &App,
-    head: &Parts,
-    owner: &Arc<str>,
-    body: Body,
-    max_bytes: u64,
-) -> Result<Bytes, ApiError> {
-    let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-    let times = max_bytes.div_ceil(app.options.max_body_bytes.max(1)).max(1);
-    let time = app.options.body_timeout.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
-    read_at_most(app, head, owner, body, max_bytes, time).await
+    read_at_most(app, head, &owner_in(head), body, app.options.max_body_bytes).await
 }
 
 /// Reads the body of a route that needs only a few members: at most 64 KiB.
 pub(crate) async fn read_small(app: &App, request: Request) -> Result<Bytes, ApiError> {
     let (head, body) = request.into_parts();
-    let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.as_ref());
-    let (owner, time) = (owner_of(principal), app.options.body_timeout);
-    read_at_most(app, &head, &owner, body, app.options.max_body_bytes.min(SMALL_BYTES), time).await
+    read_at_most(app, &head, &owner_in(&head), body, app.options.max_body_bytes.min(SMALL_BYTES)).await
+}
+
+fn owner_in(head: &Parts) -> Arc<str> {
+    owner_of(head.extensions.get::<Caller>().and_then(|caller| caller.principal.as_ref()))
 }
 
 /// Decodes a body that a request may leave out.
@@ -64,14 +50,16 @@ pub(crate) fn decode_optional<T: Default + DeserializeOwned>(body: &[u8]) -> Res
     if body.trim_ascii().is_empty() { Ok(T::default()) } else { Ok(decode_members(body)?) }
 }
 
-async fn read_at_most(
+/// Reads a body of at most `max_bytes`. One that may be larger than other bodies has more time in proportion.
+pub(crate) async fn read_at_most(
     app: &App,
     head: &Parts,
     owner: &Arc<str>,
     body: Body,
     max_bytes: usize,
-    time: Duration,
 ) -> Result<Bytes, ApiError> {
+    let times = max_bytes.div_ceil(app.options.max_body_bytes.max(1)).max(1);
+    let time = app.options.body_timeout.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
     let mut reader = Reader { body, pieces: 0, bytes: 0, max_bytes };
     let read = collect(&mut reader, &app.body_budget, owner);
     let error = match timeout(time, read).await {

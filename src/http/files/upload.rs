@@ -54,7 +54,8 @@ pub(super) async fn upload_file(
     let content_type = text_of(&head.headers, &header::CONTENT_TYPE);
     let is_form = essence(&content_type) == "multipart/form-data";
     let max_body = if is_form { max_bytes.saturating_add(MAX_FORM_BYTES) } else { max_bytes };
-    let body = read_body::read_file(&app, &head, &own.owner, body, max_body).await.map_err(|error| match error {
+    let max_body = usize::try_from(max_body).unwrap_or(usize::MAX);
+    let body = read_body::read_at_most(&app, &head, &own.owner, body, max_body).await.map_err(|error| match error {
         ApiError::BodyTooLarge(_) => UploadError::TooLarge(max_bytes).into(),
         error => error,
     })?;
