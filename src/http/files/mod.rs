@@ -12,6 +12,7 @@ mod upload;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(super) use multipart::FormFile;
 pub(super) use upload::file_of_form;
 
 use super::App;

@@ -7,10 +7,11 @@ use super::disposition::file_name;
 
 /// A file of a form.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::http) struct FormFile {
-    pub(in crate::http) bytes: Bytes,
-    pub(in crate::http) media_type: String,
-    pub(in crate::http) name: String,
+pub(crate) struct FormFile {
+    pub(crate) bytes: Bytes,
+    pub(crate) media_type: String,
+    /// As the client calls it, such as `recording.webm`.
+    pub(crate) name: String,
 }
 
 /// Returns the first file of a form; `None` if it has none, or is cut off.

@@ -21,7 +21,12 @@ use crate::{
         permits::Permits,
         text::{essence, shortened},
     },
-    http::{ApiError, App, accept::middleware::authenticate_caller, files::file_of_form, read_body},
+    http::{
+        ApiError, App,
+        accept::middleware::authenticate_caller,
+        files::{FormFile, file_of_form},
+        read_body,
+    },
     protocol::decode::decode_members,
 };
 
@@ -32,12 +37,7 @@ const MAX_OF_PRINCIPAL: usize = 4;
 const MAX_QUOTED_CHARS: usize = 80;
 
 /// What a person has said: a file of sound.
-pub(crate) struct Speech {
-    pub(crate) bytes: Bytes,
-    pub(crate) media_type: String,
-    /// As the page calls it, such as `recording.webm`.
-    pub(crate) name: String,
-}
+pub(crate) type Speech = FormFile;
 
 /// Makes text of speech.
 #[async_trait]
@@ -199,8 +199,7 @@ pub(super) async fn transcribe_copilot_speech(
 fn speech_of(head: &Parts, body: Bytes) -> Result<Speech, TranscriptionError> {
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if essence(content_type) != "application/json" {
-        let file = file_of_form(&body, content_type)?;
-        return Ok(Speech { bytes: file.bytes, media_type: file.media_type, name: file.name });
+        return Ok(file_of_form(&body, content_type)?);
     }
     let SpeechInput { audio, mime_type, filename } = decode_members(&body).map_err(ApiError::from)?;
     let bytes = LENIENT.decode(audio).map_err(|_| ApiError::invalid_input("audio", "base64"))?;
