@@ -1,6 +1,6 @@
 //! The reader of requests that start a run, on all routes and in all dialects.
 
-use axum::{extract::Request, http::request::Parts};
+use axum::{body::Body, extract::Request, http::request::Parts};
 
 use super::{
     accept::{media_type::require_json, middleware::Caller, read_body, server_span::RequestTrace},
@@ -31,8 +31,7 @@ pub(crate) fn find_agent(app: &App, name: Option<&str>) -> Result<AgentEntry, Ap
     })
 }
 
-/// Reads the body within all limits, reserves a permit and memory for the run, and decodes the body. `decode` also returns
-/// the number of values in open members.
+/// Reads a request as [`read_within_limits`] does.
 pub(crate) async fn read_run<T>(
     app: &App,
     request: Request,
@@ -40,17 +39,30 @@ pub(crate) async fn read_run<T>(
 ) -> Result<(ReadRun, T), ApiError> {
     let (head, body) = request.into_parts();
     require_json(&head.headers)?;
+    let (permit, decoded) = read_within_limits(app, &head, body, decode).await?;
     let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.clone());
-    app.runs.check_limits(principal.as_ref())?;
-    let body = read_body::read(app, &head, body).await?;
+    Ok((ReadRun { head, principal, permit }, decoded))
+}
+
+/// Reads the body within all limits, reserves a permit and memory for the run, and decodes the body. `decode` also returns
+/// the number of values in open members.
+pub(crate) async fn read_within_limits<T>(
+    app: &App,
+    head: &Parts,
+    body: Body,
+    decode: impl FnOnce(&[u8]) -> Result<(T, usize), ApiError>,
+) -> Result<(RunPermit, T), ApiError> {
+    let principal = head.extensions.get::<Caller>().and_then(|caller| caller.principal.as_ref());
+    app.runs.check_limits(principal)?;
+    let body = read_body::read(app, head, body).await?;
     let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
     // A client that never sends its body holds no permit.
-    let mut permit = app.runs.reserve(principal.as_ref())?;
-    let memory = app.runs.memory.request(principal.as_ref(), size).await?;
+    let mut permit = app.runs.reserve(principal)?;
+    let memory = app.runs.memory.request(principal, size).await?;
     let (decoded, open_values) = decode(&body)?;
     memory.decoded(open_values);
     permit.memory = Some(memory);
-    Ok((ReadRun { head, principal, permit }, decoded))
+    Ok((permit, decoded))
 }
 
 pub(crate) fn warn_of_snake_case(members: usize) {

@@ -8,12 +8,8 @@ use super::list::ThreadSummary;
 use crate::{
     base::text::shortened,
     files::LoadedFor,
-    http::{ApiError, ApiResult, OwnThreads, Path, Query, read_body, refuse},
-    protocol::{
-        ThreadId,
-        decode::{count_values, decode_value},
-    },
-    run::RequestSize,
+    http::{ApiError, ApiResult, OwnThreads, Path, Query, read_run::read_within_limits, refuse},
+    protocol::{ThreadId, decode::decode_value},
     store::ThreadContent,
 };
 
@@ -97,14 +93,9 @@ pub(crate) async fn import_thread(
     request: Request,
 ) -> ApiResult<(StatusCode, Json<ThreadSummary>)> {
     let (head, body) = request.into_parts();
-    let caller = own.caller.principal.as_ref();
-    own.app.runs.check_limits(caller)?;
-    let body = read_body::read(&own.app, &head, body).await?;
-    let size = RequestSize { body_bytes: body.len(), values: count_values(&body)? };
-    let _permit = own.app.runs.reserve(caller)?;
-    let _memory = own.app.runs.memory.request(caller, size).await?;
-    let json = decode_value(&body)?;
-    drop(body);
+    // All values count as open.
+    let decode = |body: &[u8]| Ok((decode_value(body)?, usize::MAX));
+    let (_permit, json) = read_within_limits(&own.app, &head, body, decode).await?;
     let ThreadExport { thread_id, content } = serde_json::from_value(json).map_err(|error| {
         let problem = shortened(&error.to_string(), 200);
         ApiError::InvalidInput { path: String::new(), message: format!("the body is no export of a thread: {problem}") }
