@@ -71,14 +71,9 @@ pub(crate) fn at(path: &str, (schemas, mut paths, handlers): UtoipaMethodRouter<
 
 /// The routes at paths of the server's own.
 pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet> {
-    let named_agent = if stores_threads {
-        routes!(send_message::run_agent, join::join_agent)
-    } else {
-        routes!(send_message::run_agent)
-    };
     let runs =
         if stores_threads { OpenApiRouter::with_openapi(join::JoinSchemas::openapi()) } else { OpenApiRouter::new() };
-    let runs = runs.routes(default_agent(stores_threads)).routes(named_agent);
+    let runs = runs.routes(unnamed_agent("/send-message", None, stores_threads)).routes(named_agent(stores_threads));
     let agents = OpenApiRouter::new().routes(routes!(agents::list_agents)).routes(routes!(agents::read_capabilities));
     let mut sets = vec![
         RouteSet::new("runs", RouteAccess::Authenticated, runs),
@@ -105,26 +100,40 @@ pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet>
     sets
 }
 
-fn default_agent(stores_threads: bool) -> UtoipaMethodRouter<App> {
+/// The agent that a path names.
+fn named_agent(stores_threads: bool) -> UtoipaMethodRouter<App> {
     if stores_threads {
         // `GET` joins a run, or returns a thread.
-        routes!(send_message::run_default_agent, join::join_default_agent)
+        routes!(send_message::run_agent, join::join_agent)
     } else {
-        routes!(send_message::run_default_agent)
+        routes!(send_message::run_agent)
     }
 }
 
-/// An agent at a path of its own: as if it were the default agent.
-pub(crate) fn own_path(AgentPath { path, agent }: AgentPath, stores_threads: bool) -> RouteSet {
-    let (schemas, mut paths, _) = at(&path, default_agent(stores_threads));
-    for operation in paths.paths.values_mut().filter_map(|item| item.post.as_mut()) {
-        operation.summary = Some(format!("Runs the agent {agent}"));
+/// An agent, or without one the default agent, at a path without its name. Its routes are declared as those of a named one.
+fn unnamed_agent(path: &str, agent: Option<Arc<str>>, stores_threads: bool) -> UtoipaMethodRouter<App> {
+    let (schemas, mut paths, _) = at(path, named_agent(stores_threads));
+    let name = agent.as_ref().map_or_else(|| "the default agent".to_owned(), |agent| format!("the agent {agent}"));
+    for item in paths.paths.values_mut() {
+        if let Some(run) = &mut item.post {
+            run.summary = Some(format!("Runs {name}"));
+            run.operation_id = Some("run_default_agent".to_owned());
+        }
+        if let Some(join) = &mut item.get {
+            join.operation_id = Some("join_default_agent".to_owned());
+        }
     }
     let mut handlers = send_message::agent_of(agent);
     if stores_threads {
         handlers = handlers.get(join::join_default_agent);
     }
-    RouteSet::new("runs", RouteAccess::Authenticated, OpenApiRouter::new().routes((schemas, paths, handlers)))
+    (schemas, paths, handlers)
+}
+
+/// An agent at a path of its own: as if it were the default agent.
+pub(crate) fn own_path(AgentPath { path, agent }: AgentPath, stores_threads: bool) -> RouteSet {
+    let routes = OpenApiRouter::new().routes(unnamed_agent(&path, Some(agent), stores_threads));
+    RouteSet::new("runs", RouteAccess::Authenticated, routes)
 }
 
 /// Without stored threads, there are no routes below `/threads`. `has_metrics`: `GET /metrics` is one of the main routes. The

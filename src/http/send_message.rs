@@ -44,18 +44,6 @@ use crate::{
     threads::ThreadConnection,
 };
 
-/// Runs the default agent.
-#[utoipa::path(
-    post,
-    path = "/send-message",
-    params(LastEventId),
-    request_body = RunAgentInput,
-    responses(response::RunResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
-)]
-pub(crate) async fn run_default_agent(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
-    run(&app, None, request).await
-}
-
 /// Runs an agent.
 #[utoipa::path(
     post,
@@ -72,8 +60,9 @@ pub(crate) async fn run_agent(
     run(&app, Some(&agent), request).await
 }
 
-pub(crate) fn agent_of(name: Arc<str>) -> MethodRouter<App> {
-    post(async move |State(app): State<App>, request: Request| run(&app, Some(&name), request).await)
+/// Runs one agent; `None` is the default agent.
+pub(crate) fn agent_of(name: Option<Arc<str>>) -> MethodRouter<App> {
+    post(async move |State(app): State<App>, request: Request| run(&app, name.as_deref(), request).await)
 }
 
 async fn run(app: &App, name: Option<&str>, request: Request) -> Result<Response, ApiError> {

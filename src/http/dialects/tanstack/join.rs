@@ -90,23 +90,7 @@ struct PageEnd {
     cursor: Option<String>,
 }
 
-/// Joins a detached run, or returns a thread.
-///
-/// For pages with TanStack AI: `runId` joins a run, `threadId` alone returns a thread.
-#[utoipa::path(
-    get,
-    path = "/send-message",
-    params(JoinQuery, LastEventId),
-    responses(
-        response::JoinResponse,
-        refuse::Agent,
-        refuse::ResponseMemory,
-        refuse::Follow,
-        refuse::Parameter,
-        refuse::Store,
-        refuse::Url
-    )
-)]
+/// [`join_agent`] at a path without the name of an agent.
 pub(crate) async fn join_default_agent(
     State(app): State<App>,
     Query(query): Query<JoinQuery>,
