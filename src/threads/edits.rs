@@ -80,7 +80,15 @@ impl Threads {
                     (metadata.is_some() || head.is_some()).then_some(ThreadChange::Changed),
                 ];
                 changes.into_iter().flatten().for_each(|change| self.runs.publish(key, change));
-                return Ok(changed(view.thread, title, edit.archived, metadata, end));
+                let mut thread = view.thread;
+                thread.version += 1;
+                thread.title = title.unwrap_or(thread.title);
+                thread.archived = edit.archived.unwrap_or(thread.archived);
+                thread.metadata = metadata.unwrap_or(thread.metadata);
+                if let Some(BranchEnd { head, state, interrupts }) = end {
+                    (thread.head, thread.state, thread.interrupts) = (head, state, interrupts);
+                }
+                return Ok(thread);
             }
         }
         Err(ThreadError::Changed)
@@ -125,24 +133,6 @@ pub(super) struct BranchEnd {
     pub(super) head: i64,
     pub(super) state: Option<(i64, Value)>,
     pub(super) interrupts: Vec<Interrupt>,
-}
-
-/// Returns a thread as an update has left it.
-fn changed(
-    mut thread: Thread,
-    title: Option<Option<String>>,
-    archived: Option<bool>,
-    metadata: Option<JsonObject>,
-    end: Option<BranchEnd>,
-) -> Thread {
-    thread.version += 1;
-    thread.title = title.unwrap_or(thread.title);
-    thread.archived = archived.unwrap_or(thread.archived);
-    thread.metadata = metadata.unwrap_or(thread.metadata);
-    if let Some(BranchEnd { head, state, interrupts }) = end {
-        (thread.head, thread.state, thread.interrupts) = (head, state, interrupts);
-    }
-    thread
 }
 
 /// A child has a larger number than its parent, so one pass finds all descendants.
