@@ -38,16 +38,16 @@ impl Threads {
         new_id: ThreadId,
         at: Option<&MessageId>,
     ) -> Result<Thread, ThreadError> {
-        let view = self.read(key).await?;
+        let ThreadView { thread, nodes, .. } = self.read(key).await?;
         let head = match at {
-            Some(at) => message_number(&view, at).ok_or(ThreadError::NoMessage)?,
-            None => view.thread.head,
+            Some(at) => message_number(&nodes, thread.head, at).ok_or(ThreadError::NoMessage)?,
+            None => thread.head,
         };
-        let branch = branch_of(&view.nodes, head);
-        let BranchEnd { state, interrupts, .. } = if head == view.thread.head {
-            BranchEnd { head, state: view.thread.state.clone(), interrupts: view.thread.interrupts.clone() }
+        let branch = branch_of(&nodes, head);
+        let BranchEnd { state, interrupts, .. } = if head == thread.head {
+            BranchEnd { head, state: thread.state, interrupts: thread.interrupts }
         } else {
-            self.end_of_branch(&view.thread, head).await?
+            self.end_of_branch(&thread, head).await?
         };
         let messages = branch.iter().zip(0..).map(|(node, parent)| CopiedMessage {
             parent,
@@ -57,21 +57,20 @@ impl Threads {
         });
         let now = now();
         let mut content = ThreadContent {
-            agent: view.thread.agent.clone(),
-            title: view.thread.title.clone(),
-            archived: false,
-            metadata: view.thread.metadata.clone(),
+            agent: thread.agent,
+            title: thread.title,
+            metadata: thread.metadata,
             head: branch.len() as i64,
             state: state.as_ref().map(|_| 0),
             interrupts,
             messages: messages.collect(),
             states: state.into_iter().map(|(_, state)| state).collect(),
-            runs: Vec::new(),
             created_at: now,
             updated_at: now,
+            ..ThreadContent::default()
         };
         // What was decided stays decided in the copy.
-        let answered = self.runs.store.call("answered", |store| store.answered(&key.owner, view.thread.number)).await?;
+        let answered = self.runs.store.call("answered", |store| store.answered(&key.owner, thread.number)).await?;
         content.runs.push(CopiedRun { answered, ..run_of_copy("fork", &content, now) });
         self.create(&ThreadKey { owner: key.owner.clone(), id: new_id }, &content).await
     }
@@ -197,8 +196,8 @@ fn run_of_copy(kind: &str, content: &ThreadContent, at: Millis) -> CopiedRun {
 }
 
 /// Returns the number of a message: of the one on the current branch, or else of the newest one with this id.
-fn message_number(view: &ThreadView, id: &MessageId) -> Option<i64> {
+fn message_number(nodes: &[MessageNode], head: i64, id: &MessageId) -> Option<i64> {
     let has_id = |node: &&MessageNode| node.message.id() == id;
-    let current = branch_of(&view.nodes, view.thread.head).into_iter().rev().find(has_id);
-    current.or_else(|| view.nodes.iter().rev().find(has_id)).map(|node| node.number)
+    let current = branch_of(nodes, head).into_iter().rev().find(has_id);
+    current.or_else(|| nodes.iter().rev().find(has_id)).map(|node| node.number)
 }
