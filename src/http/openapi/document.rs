@@ -77,16 +77,13 @@ pub(crate) fn document(declared: Vec<(&str, RouteAccess, OpenApi)>, credential: 
     // Relative, because a proxy or an application can serve the document below a prefix.
     let server = ServerBuilder::new().url(".").description(Some(format!("AG-UI {PROTOCOL_VERSION}"))).build();
     let tags = TAGS.map(|(name, about)| TagBuilder::new().name(name).description(Some(about)).build());
-    let document = OpenApiBuilder::new().info(info.build()).servers(Some([server])).tags(Some(tags));
-    let document = match credential {
-        Credential::Bearer => {
-            let key = "An API key or a JSON Web Token, as the server is configured.";
-            let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(key)).build();
-            components.add_security_scheme(BEARER, SecurityScheme::Http(scheme));
-            document.security(Some([SecurityRequirement::new(BEARER, [] as [&str; 0])]))
-        }
-        Credential::None | Credential::Application => document,
-    };
+    let mut document = OpenApiBuilder::new().info(info.build()).servers(Some([server])).tags(Some(tags));
+    if credential == Credential::Bearer {
+        let key = "An API key or a JSON Web Token, as the server is configured.";
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(key)).build();
+        components.add_security_scheme(BEARER, SecurityScheme::Http(scheme));
+        document = document.security(Some([SecurityRequirement::new(BEARER, [] as [&str; 0])]));
+    }
     document.components(Some(components)).paths(paths).build()
 }
 
@@ -103,12 +100,10 @@ fn complete(path: &str, item: &mut PathItem, access: RouteAccess, credential: Cr
             (is_public && credential == Credential::Bearer).then(|| vec![SecurityRequirement::default()]);
         let responses = &mut operation.responses.responses;
         responses.extend(refuse::Every::responses());
-        match credential {
-            Credential::None => responses.extend(refuse::WithoutAuthentication::responses()),
-            Credential::Bearer | Credential::Application if !is_public => {
-                responses.extend(refuse::Authentication::responses());
-            }
-            Credential::Bearer | Credential::Application => {}
+        if credential == Credential::None {
+            responses.extend(refuse::WithoutAuthentication::responses());
+        } else if !is_public {
+            responses.extend(refuse::Authentication::responses());
         }
         if !is_public && matches!(method, "POST" | "PATCH") {
             responses.extend(refuse::MediaType::responses());
