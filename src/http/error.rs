@@ -200,12 +200,6 @@ impl ApiError {
         Self::InvalidInput { path: path.to_owned(), message: format!("{path}: expected {expected}") }
     }
 
-    pub(crate) fn playground_is_off() -> Self {
-        let message = "the playground is off: set [playground] enabled = true (AGUI_PLAYGROUND__ENABLED=true). Without that \
-                       option, only a server on a loopback address without authentication has it";
-        Self::NoSuchRoute(message.to_owned())
-    }
-
     /// `nearest` is the route that may be meant, `prefix` the path of the whole server.
     pub(crate) fn no_such_route(path: &str, nearest: Option<String>, prefix: &str) -> Self {
         let nearest = nearest.map(|route| format!(" Did you mean {route}?")).unwrap_or_default();

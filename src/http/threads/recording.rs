@@ -33,7 +33,8 @@ pub(crate) async fn read_recording(Path((thread, run)): Path<(ThreadId, RunId)>,
     // The name has letters, digits and `-_.` only.
     let disposition = format!("attachment; filename=\"{}\"", recording.file_name());
     let lines = stream::try_unfold(recording, |mut recording| async move {
-        let next = recording.next().await.inspect_err(log_failure)?;
+        let next = recording.next().await;
+        let next = next.inspect_err(|error| tracing::warn!(?error, "a recording could not be sent to its end"))?;
         Ok::<_, ThreadError>(next.map(|lines| (lines, recording)))
     });
     let headers = [
@@ -43,8 +44,4 @@ pub(crate) async fn read_recording(Path((thread, run)): Path<(ThreadId, RunId)>,
         (CROSS_ORIGIN_RESOURCE_POLICY, HeaderValue::from_static("same-origin")),
     ];
     Ok((headers, Body::from_stream(lines)).into_response())
-}
-
-fn log_failure(error: &ThreadError) {
-    tracing::warn!(?error, "a recording could not be sent to its end");
 }

@@ -109,17 +109,14 @@ impl Envelope<'_> {
             "resource/request" => {
                 let path = params.path.as_deref().filter(|path| path.starts_with("/threads"));
                 let path = path.ok_or_else(|| ApiError::invalid_input("params.path", "a path below /threads"))?;
-                (self.http_method()?, path.to_owned())
+                let method = params.http_method.as_deref().and_then(|method| method.parse().ok());
+                let method = method.ok_or_else(|| ApiError::invalid_input("params.httpMethod", "an HTTP method"))?;
+                (method, path.to_owned())
             }
             _ => return Err(ApiError::invalid_input("method", "a method such as \"agent/run\"")),
         };
         let uri = path.parse().map_err(|_| ApiError::invalid_input("params.path", "a percent-encoded path"))?;
         Ok((method, uri))
-    }
-
-    fn http_method(&self) -> ApiResult<Method> {
-        let method = self.params.http_method.as_deref().and_then(|method| method.parse().ok());
-        method.ok_or_else(|| ApiError::invalid_input("params.httpMethod", "an HTTP method"))
     }
 }
 
