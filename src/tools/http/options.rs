@@ -48,7 +48,6 @@ pub struct HttpToolOptions {
     pub method: HttpMethod,
     /// The JSON Schema of the arguments. Default: a text for each place of the URL, required in the path. Unknown
     /// arguments are refused unless the schema has `additionalProperties`.
-    #[serde(default)]
     #[cfg_attr(test, schemars(with = "Option<crate::protocol::JsonObject>"))]
     pub parameters: Option<Value>,
     /// Headers of the request, by name. A secret is in an environment variable.
@@ -59,39 +58,30 @@ pub struct HttpToolOptions {
     pub headers_from: IndexMap<String, CallerHeader>,
     /// `person` lets each person log in at the service, by OAuth 2.1, when a call needs it. The calls have the person's token in
     /// `Authorization`. Tools of the same host share the login. Needs `[secrets]`.
-    #[serde(default)]
     pub(crate) login: Option<LoginKind>,
     /// With `login`: the page of the authorization server that a login begins at. It may have a query.
-    #[serde(default)]
     pub(crate) login_authorization_url: Option<String>,
     /// With `login`: the token endpoint of the authorization server.
-    #[serde(default)]
     pub(crate) login_token_url: Option<String>,
     /// With `login`: the endpoint that revokes tokens when a person disconnects the account (RFC 7009).
-    #[serde(default)]
     pub(crate) login_revocation_url: Option<String>,
     /// With `login`: the id of this server as a client of the authorization server.
-    #[serde(default)]
     pub(crate) login_client_id: Option<String>,
     /// With `login`: the environment variable with the client's secret, if it has one.
-    #[serde(default)]
     pub(crate) login_client_secret_env: Option<String>,
     /// With `login_client_secret_env`: the way to send the secret. Default: `basic`.
-    #[serde(default)]
     pub(crate) login_client_auth: Option<ClientAuth>,
     /// With `login`: the scopes to ask for. If the list is empty, the authorization server decides.
     #[serde(default)]
     pub(crate) login_scopes: Vec<String>,
     /// The part of a JSON response that is the result, as a JSON Pointer, or a table with one for each member of the result.
     /// Default: all of it.
-    #[serde(default)]
     pub result: Option<ResponseSelection>,
     /// The calls that a person has to approve.
     #[serde(default)]
     pub approval: ApprovalRule,
     /// Whether a call may run again if its server was lost while it ran. Default: `safe` for GET and HEAD, `keyed` for PUT
     /// and DELETE, `never` for POST and PATCH.
-    #[serde(default)]
     pub repeat: Option<Repeat>,
     /// The time limit of a call.
     #[serde(default = "default_timeout", rename = "timeout_secs", with = "units::Seconds")]

@@ -48,7 +48,6 @@ pub(crate) struct OAuthOptions {
     pub scopes: Vec<String>,
     /// The audience to ask for, for authorization servers that do not know `resource` (RFC 8707), which is the MCP
     /// server's URL.
-    #[serde(default)]
     pub audience: Option<String>,
     /// The way to send the secret. Default: `basic`.
     #[serde(default)]
