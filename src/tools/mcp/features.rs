@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{annotations::Effects, call::McpCaller, listing, result, tool::approval_rule};
 use crate::{
     protocol::{JsonObject, MessageContent},
-    tools::{ApprovalRule, FnTool, Repeat, Tool, ToolContext, ToolError, ToolSpec},
+    tools::{FnTool, Repeat, Tool, ToolContext, ToolError, ToolSpec},
 };
 
 /// The names in `approval_of`, which are the protocol's.
@@ -31,10 +31,10 @@ pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
         "additionalProperties": false
     });
     let about_read = format!("Reads a resource of {server}.");
-    let read_rule = approval_rule(caller, READ, Effects::READS);
+    let read = tool(caller, "read_resource", about_read, read, read_resource);
     vec![
-        tool(caller, "list_resources", list, listing::parameters(), ApprovalRule::Never, list_resources),
-        tool(caller, "read_resource", about_read, read, read_rule, read_resource),
+        Arc::new(tool(caller, "list_resources", list, listing::parameters(), list_resources)),
+        Arc::new(read.needs_approval(approval_rule(caller, READ, Effects::READS))),
     ]
 }
 
@@ -52,10 +52,10 @@ pub(super) fn prompt_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
         "additionalProperties": false
     });
     let about_get = format!("Returns a prompt of {server}, with the arguments filled in.");
-    let get_rule = approval_rule(caller, GET, Effects::READS);
+    let get = tool(caller, "get_prompt", about_get, get, get_prompt);
     vec![
-        tool(caller, "list_prompts", list, listing::parameters(), ApprovalRule::Never, list_prompts),
-        tool(caller, "get_prompt", about_get, get, get_rule, get_prompt),
+        Arc::new(tool(caller, "list_prompts", list, listing::parameters(), list_prompts)),
+        Arc::new(get.needs_approval(approval_rule(caller, GET, Effects::READS))),
     ]
 }
 
@@ -64,16 +64,15 @@ fn tool<F>(
     name: &str,
     description: String,
     parameters: Value,
-    approval: ApprovalRule,
     call: fn(Arc<McpCaller>, JsonObject, ToolContext) -> F,
-) -> Arc<dyn Tool>
+) -> FnTool
 where
     F: Future<Output = FeatureResult> + Send + 'static,
 {
     let spec = ToolSpec::new(listing::tool_name(&caller.server, name), description, parameters);
-    let (caller, server) = (caller.clone(), caller.server.clone());
+    let (caller, server) = (caller.clone(), &caller.server);
     let tool = FnTool::of_spec(spec, move |arguments, cx| call(caller.clone(), arguments, cx));
-    Arc::new(tool.needs_approval(approval).repeat(Repeat::Safe).of_server(&server))
+    tool.repeat(Repeat::Safe).of_server(server)
 }
 
 async fn list_resources(caller: Arc<McpCaller>, arguments: JsonObject, cx: ToolContext) -> FeatureResult {
