@@ -46,8 +46,6 @@ pub(super) type McpResponse = Result<(Value, Secrets), ToolError>;
 /// The way from tools to one MCP server.
 pub(super) struct McpCaller {
     pub(super) server: Arc<str>,
-    /// The name by which metrics count the tools whose names the server chooses, and those for its lists.
-    pub(super) metric_name: String,
     pub(super) options: McpServerOptions,
     /// The client of the current connection, or the reason for its absence.
     pub(super) client: Mutex<Result<McpClient, String>>,
@@ -65,9 +63,8 @@ impl McpCaller {
         person: Option<Arc<PersonTokens>>,
     ) -> Result<Self, InvalidOption> {
         let caller_headers = options.caller_headers()?;
-        let metric_name = format!("mcp:{server}");
         let client = Mutex::new(Err("it is not started".to_owned()));
-        Ok(Self { server, metric_name, options, client, caller_headers, secrets, person })
+        Ok(Self { server, options, client, caller_headers, secrets, person })
     }
 
     /// Returns whether the server has refused the last request because nobody is logged in.

@@ -78,9 +78,9 @@ pub(super) fn approval_rule(caller: &McpCaller, key: &str, effects: Effects) -> 
 
 /// A server chooses the names of its tools, so only those that the configuration names are told apart.
 fn metric_name(caller: &McpCaller, name: &str) -> String {
-    let is_configured = caller.options.tools.as_ref().is_some_and(|tools| tools.iter().any(|tool| tool == name));
-    let server = &caller.metric_name;
-    if is_configured { format!("{server}/{name}") } else { server.clone() }
+    let McpCaller { server, options, .. } = caller;
+    let is_configured = options.tools.iter().flatten().any(|tool| tool == name);
+    if is_configured { format!("mcp:{server}/{name}") } else { format!("mcp:{server}") }
 }
 
 /// Returns a name that all providers accept. One that is changed ends with a digest of what it was: otherwise tools with names
