@@ -42,23 +42,20 @@ impl Cgroups {
             return Err(format!("the cgroup {shown} has no controller `{missing}`"));
         }
         let cgroups = Self { parent };
-        cgroups.move_this_process().and_then(|()| cgroups.enable_controllers()).map(|()| cgroups).map_err(|error| {
+        cgroups.enable_controllers().map(|()| cgroups).map_err(|error| {
             format!("the cgroup {shown} cannot be used, it must be delegated and have no other process: {error}")
         })
     }
 
-    fn move_this_process(&self) -> io::Result<()> {
-        let group = self.parent.join(SERVER_GROUP);
-        fs::create_dir_all(&group)?;
-        fs::write(group.join("cgroup.procs"), std::process::id().to_string())
-    }
-
-    /// Moves this process back if the controllers cannot be enabled.
+    /// Moves this process into a child, and back if the controllers cannot be enabled.
     fn enable_controllers(&self) -> io::Result<()> {
+        let (group, process) = (self.parent.join(SERVER_GROUP), std::process::id().to_string());
+        fs::create_dir_all(&group)?;
+        fs::write(group.join("cgroup.procs"), &process)?;
         let words = CONTROLLERS.map(|name| format!("+{name}")).join(" ");
         fs::write(self.parent.join("cgroup.subtree_control"), words).inspect_err(|_| {
-            let _ = fs::write(self.parent.join("cgroup.procs"), std::process::id().to_string());
-            let _ = fs::remove_dir(self.parent.join(SERVER_GROUP));
+            let _ = fs::write(self.parent.join("cgroup.procs"), &process);
+            let _ = fs::remove_dir(&group);
         })
     }
 
