@@ -24,13 +24,12 @@ pub(super) fn usage_of_tree(id: u32) -> ProcessUsage {
     for (index, process) in process_tree(id).into_iter().enumerate() {
         usage.memory = usage.memory.saturating_add(memory_of(process).unwrap_or_default());
         let mut open = OpenFiles::default();
-        match open.inspect(process, &mut seen) {
-            Ok(()) => {}
-            // Bubblewrap's own two processes are not the command's.
-            Err(_) if index < 2 => {}
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => usage.unlinked = u64::MAX,
-            // The process has ended.
-            Err(_) => {}
+        // Bubblewrap's own two processes are not the command's. After another error the process has ended.
+        if let Err(error) = open.inspect(process, &mut seen)
+            && index >= 2
+            && error.kind() == io::ErrorKind::PermissionDenied
+        {
+            usage.unlinked = u64::MAX;
         }
         usage.memory = usage.memory.saturating_add(open.sockets.saturating_mul(send_buffer));
         usage.unlinked = usage.unlinked.saturating_add(open.unlinked);
