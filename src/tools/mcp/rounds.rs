@@ -163,10 +163,9 @@ impl McpCaller {
                 let seconds = self.options.max_timeout.as_secs_f32();
                 return Err(self.error(format_args!("did not end the task within {seconds} s.")));
             }
-            if message.is_some() && message != shown {
-                let text = secrets.redact(message.as_deref().unwrap_or_default());
-                let text = shortened(&text.or(message.clone()).unwrap_or_default(), MAX_STATUS_CHARS);
-                let _ = cx.show_progress(text, None);
+            if let Some(text) = message.clone().filter(|_| message != shown) {
+                let text = secrets.redact(&text).unwrap_or(text);
+                let _ = cx.show_progress(shortened(&text, MAX_STATUS_CHARS), None);
                 shown = message;
             }
             cx.extend_time_limit();
@@ -245,17 +244,14 @@ impl Drop for RunningTask<'_> {
     fn drop(&mut self) {
         let Some(id) = self.id.take().filter(|_| !self.cx.run().is_left_to_another_server()) else { return };
         let client = self.caller.client.lock().clone();
-        if let (Ok(client), Ok(runtime)) = (client, Handle::try_current()) {
-            let (cx, headers) = (self.cx.clone(), self.caller.caller_headers.of_call(self.cx));
-            let cancel = CancelTaskRequest::new(CancelTaskParams::new(id));
-            let limit = self.caller.options.timeout;
-            runtime.spawn(async move {
-                if let Ok((mut pending, _open)) =
-                    client.send_for_run(cancel.into(), headers.unwrap_or_default(), &cx, limit).await
-                {
-                    let _ = tokio::time::timeout(limit, pending.response()).await;
-                }
-            });
-        }
+        let (Ok(client), Ok(runtime)) = (client, Handle::try_current()) else { return };
+        let (cx, limit) = (self.cx.clone(), self.caller.options.timeout);
+        let headers = self.caller.caller_headers.of_call(self.cx).unwrap_or_default();
+        let cancel = CancelTaskRequest::new(CancelTaskParams::new(id));
+        runtime.spawn(async move {
+            if let Ok((mut pending, _open)) = client.send_for_run(cancel.into(), headers, &cx, limit).await {
+                let _ = tokio::time::timeout(limit, pending.response()).await;
+            }
+        });
     }
 }
