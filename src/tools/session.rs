@@ -60,7 +60,7 @@ impl ToolSession {
 
     /// Fails, without any change, if a state delta does not apply or the call is over.
     pub(crate) fn emit(&self, event: Event) -> Result<(), ToolError> {
-        self.change_state(|state| applied(state, event).map(Some))
+        self.change_state(|state| applied(state, event).map(Some)).map(drop)
     }
 
     /// Changes the state by an event of the model's answer, which the caller sends. Fails, without any change, if a state delta
@@ -72,36 +72,34 @@ impl ToolSession {
     /// Replaces the state by `new`, of which `event` tells. Returns `false` if it is not `before` any more; then it stays. Fails if
     /// the call is over.
     pub(crate) fn replace_state(&self, before: &Arc<Value>, new: Value, event: Event) -> Result<bool, ToolError> {
-        let mut is_before = false;
-        let replace = |state: &mut Arc<Value>| {
-            is_before = Arc::ptr_eq(state, before);
+        self.change_state(|state| {
+            let is_before = Arc::ptr_eq(state, before);
             if is_before {
                 *state = Arc::new(new);
             }
             Ok(is_before.then_some(event))
-        };
-        self.change_state(replace)?;
-        Ok(is_before)
+        })
     }
 
-    /// Queues the event that `change` returns; if `change` fails, it must leave the state unchanged. Fails if the call
-    /// is over.
+    /// Queues the event that `change` returns, and returns whether there is one; if `change` fails, it must leave the state
+    /// unchanged. Fails if the call is over.
     fn change_state(
         &self,
         change: impl FnOnce(&mut Arc<Value>) -> Result<Option<Event>, ToolError>,
-    ) -> Result<(), ToolError> {
+    ) -> Result<bool, ToolError> {
         let mut inner = self.0.inner.lock();
         if matches!(inner.reader, ReaderState::Dropped) {
             return Err(ToolError::new("the call is over"));
         }
         let event = change(&mut inner.state)?;
+        let is_changed = event.is_some();
         inner.events.extend(event);
         if let ReaderState::Present(waker) = &mut inner.reader
             && let Some(waker) = waker.take()
         {
             waker.wake();
         }
-        Ok(())
+        Ok(is_changed)
     }
 
     /// Completes when the reader has taken all events.
