@@ -174,14 +174,10 @@ impl Toolbox {
 }
 
 fn compile(tool: &Arc<dyn Tool>) -> Option<Arc<Validator>> {
-    match Validator::new(&tool.spec().parameters) {
-        Ok(validator) => Some(Arc::new(validator)),
-        Err(error) => {
-            let name = &tool.spec().name;
-            tracing::warn!(tool = name, error, "the tool is not offered: its schema cannot be used");
-            None
-        }
-    }
+    let validator = Validator::new(&tool.spec().parameters).inspect_err(|error| {
+        tracing::warn!(tool = tool.spec().name, error, "the tool is not offered: its schema cannot be used");
+    });
+    validator.ok().map(Arc::new)
 }
 
 /// Compiled schemas are not copied.

@@ -159,10 +159,8 @@ impl PendingRequest {
         let response = (&mut self.received).await;
         self.id = None;
         let response = response.map_err(|closed| RequestError::Disconnected(closed.into()))?.map_err(request_error)?;
-        serde_json::to_value(response).map_err(|error| {
-            let (reason, visits) = (error.to_string(), Vec::new());
-            RequestError::Refused { reason, visits }
-        })
+        serde_json::to_value(response)
+            .map_err(|error| RequestError::Refused { reason: error.to_string(), visits: Vec::new() })
     }
 
     /// Cancels the request, and waits until the server has been told.

@@ -34,9 +34,8 @@ pub(super) struct McpTool {
 
 impl McpTool {
     pub(super) fn new(description: &Value, caller: &Arc<McpCaller>) -> Result<Self, String> {
-        let name =
-            description.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()).ok_or("it has no name")?;
         let text = |key: &str| description.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let name = text("name").ok_or("it has no name")?;
         let mut purpose = text("description").or(text("title")).unwrap_or_default().to_owned();
         purpose.truncate(purpose.floor_char_boundary(MAX_DESCRIPTION_BYTES));
         // Servers in Go write `null` for no arguments: https://github.com/c0tton-fluff/caido-mcp-server/pull/1
