@@ -68,23 +68,20 @@ impl Persons {
         let parameters = json!({ "type": "object", "properties": {}, "additionalProperties": false });
         let spec = ToolSpec::new(listing::tool_name(server, "connect"), about, parameters);
         let persons = self.clone();
-        let tool = FnTool::of_spec(spec, move |_, cx| {
-            let persons = persons.clone();
-            async move { persons.connect(&cx).await }
-        });
+        let tool = FnTool::of_spec(spec, move |_, cx| persons.clone().connect(cx));
         Arc::new(tool.repeat(Repeat::Safe).of_server(server))
     }
 
-    async fn connect(self: &Arc<Self>, cx: &ToolContext) -> Result<MessageContent, ToolError> {
+    async fn connect(self: Arc<Self>, cx: ToolContext) -> Result<MessageContent, ToolError> {
         let server = &self.server;
-        let Some(connection) = self.connection(cx.run()).await else { return Err(self.login.question(cx)) };
+        let Some(connection) = self.connection(cx.run()).await else { return Err(self.login.question(&cx)) };
         connection.ready().await;
         if connection.is_connected() {
             let tools = connection.tools();
             let names: Vec<_> = tools.iter().map(|tool| &*tool.spec().name).collect();
             Ok(format!("The account at {server} is connected. Tools: {}.", names.join(", ")).into())
         } else if connection.supervisor.caller.wants_login() {
-            Err(self.login.question(cx))
+            Err(self.login.question(&cx))
         } else {
             Err(connection.supervisor.caller.unavailable())
         }
