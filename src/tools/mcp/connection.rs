@@ -47,12 +47,6 @@ pub(super) struct McpConnection {
     process: Option<ServerProcess>,
 }
 
-pub(super) enum ConnectionEvent {
-    /// The tools have changed, or are known for too long.
-    ListTools,
-    Lost(String),
-}
-
 /// How a connection begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Opening {
@@ -200,7 +194,11 @@ impl McpConnection {
         if self.client.has_initialize() { Opening::Initialize } else { Opening::Discover }
     }
 
-    pub(super) async fn next_event(&mut self) -> ConnectionEvent {
+    /// Waits until the tools have to be listed again: they have changed, or are known for too long.
+    ///
+    /// # Errors
+    /// The reason why the connection is lost.
+    pub(super) async fn next_list(&mut self) -> Result<(), String> {
         let state = &self.client.state;
         let mut idle_end = self.idle_time().map(|idle| Instant::now() + idle);
         loop {
@@ -208,14 +206,14 @@ impl McpConnection {
                 () = &mut self.ended => {
                     sleep(STDERR_DELAY).await;
                     let stderr = self.process.as_ref().map(ServerProcess::stderr_note).unwrap_or_default();
-                    return ConnectionEvent::Lost(format!("it has ended, or closed the connection{stderr}"));
+                    return Err(format!("it has ended, or closed the connection{stderr}"));
                 }
-                () = state.disconnected.notified() => return ConnectionEvent::Lost("the connection broke".to_owned()),
+                () = state.disconnected.notified() => return Err("the connection broke".to_owned()),
                 () = state.gauge.flooded.notified() => {
                     let seconds = WINDOW.as_secs();
-                    return ConnectionEvent::Lost(format!("it sent more than {MAX_MESSAGES} messages in {seconds} s"));
+                    return Err(format!("it sent more than {MAX_MESSAGES} messages in {seconds} s"));
                 }
-                () = state.tools_changed.notified() => return ConnectionEvent::ListTools,
+                () = state.tools_changed.notified() => return Ok(()),
                 () = state.timed_out.notified() => PING_TIMEOUT,
                 () = sleep_until(idle_end.unwrap_or_else(Instant::now)), if idle_end.is_some() => {
                     idle_end = Some(Instant::now() + IDLE_PING_INTERVAL);
@@ -224,13 +222,13 @@ impl McpConnection {
                         continue;
                     }
                     if !state.list_age.lock().is_zero() {
-                        return ConnectionEvent::ListTools;
+                        return Ok(());
                     }
                     IDLE_PING_INTERVAL
                 }
             };
             if !self.client.responds(ping_timeout).await {
-                return ConnectionEvent::Lost("it does not answer a ping".to_owned());
+                return Err("it does not answer a ping".to_owned());
             }
         }
     }

@@ -11,7 +11,7 @@ use tokio::{
 use super::{
     call::McpCaller,
     client::{McpClient, RequestError},
-    connection::{ConnectionEvent, McpConnection, Opening},
+    connection::{McpConnection, Opening},
     features,
     options::McpTransport,
     tool::McpTool,
@@ -149,29 +149,27 @@ impl Supervisor {
         tracing::info!(server, %revision, tools, "connected to the MCP server");
         let mut refusal = None;
         loop {
-            match connection.next_event().await {
-                ConnectionEvent::Lost(reason) => return reason,
-                ConnectionEvent::ListTools => {
-                    match timeout(LIST_TIMEOUT, self.list_tools(&client)).await {
-                        Ok(Ok(ListChange::Same)) => refusal = None,
-                        Ok(Ok(ListChange::Changed)) => {
-                            let tools = self.tools.borrow().tools.len();
-                            tracing::info!(server, tools, "the tools of the MCP server have changed");
-                        }
-                        Ok(Err(RequestError::NotTaken(error) | RequestError::Disconnected(error))) => {
-                            return format!("the connection broke: {error}");
-                        }
-                        Ok(Err(RequestError::Refused { reason, .. })) => {
-                            if refusal.as_ref() != Some(&reason) {
-                                tracing::warn!(server, why = reason, "the MCP server does not list its tools again");
-                            }
-                            refusal = Some(reason);
-                        }
-                        Err(_) => client.state.timed_out.notify_one(),
-                    }
-                    sleep(MIN_LIST_INTERVAL).await;
-                }
+            if let Err(reason) = connection.next_list().await {
+                return reason;
             }
+            match timeout(LIST_TIMEOUT, self.list_tools(&client)).await {
+                Ok(Ok(ListChange::Same)) => refusal = None,
+                Ok(Ok(ListChange::Changed)) => {
+                    let tools = self.tools.borrow().tools.len();
+                    tracing::info!(server, tools, "the tools of the MCP server have changed");
+                }
+                Ok(Err(RequestError::NotTaken(error) | RequestError::Disconnected(error))) => {
+                    return format!("the connection broke: {error}");
+                }
+                Ok(Err(RequestError::Refused { reason, .. })) => {
+                    if refusal.as_ref() != Some(&reason) {
+                        tracing::warn!(server, why = reason, "the MCP server does not list its tools again");
+                    }
+                    refusal = Some(reason);
+                }
+                Err(_) => client.state.timed_out.notify_one(),
+            }
+            sleep(MIN_LIST_INTERVAL).await;
         }
     }
 
