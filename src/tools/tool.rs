@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{context::ToolContext, error::ToolError};
 use crate::{
@@ -27,6 +27,11 @@ impl ToolSpec {
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
         Self { name: name.into(), description: description.into(), parameters }
     }
+}
+
+/// Returns the schema of arguments with these properties and no others.
+pub(super) fn object_schema(properties: Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
 /// The approval by a person that a call needs.

@@ -4,36 +4,32 @@ use serde_json::{Value, json};
 
 use crate::{
     protocol::JsonObject,
-    tools::{FnTool, Question, Repeat, ToolContext, ToolError, ToolSpec, Validator},
+    tools::{FnTool, Question, Repeat, ToolContext, ToolError, ToolSpec, Validator, tool::object_schema},
 };
 
 const MAX_QUESTION_CHARS: usize = 4000;
 
 /// Returns the tool. The run ends with an interrupt, and the run with the reply gives it to the model.
 pub fn ask_user() -> FnTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "question": {
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_QUESTION_CHARS,
-                "description": "The question, in the user's language."
-            },
-            "schema": {
-                "type": "object",
-                "description": "The JSON Schema of the answer, from which the user gets a form, such as \
-                                {\"type\": \"object\", \"properties\": {\"size\": {\"type\": \"string\", \
-                                \"enum\": [\"S\", \"L\"]}}, \"required\": [\"size\"]}. Without it, the answer \
-                                is a text."
-            }
+    let properties = json!({
+        "question": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_QUESTION_CHARS,
+            "description": "The question, in the user's language."
         },
-        "required": ["question"],
-        "additionalProperties": false
+        "schema": {
+            "type": "object",
+            "description": "The JSON Schema of the answer, from which the user gets a form, such as \
+                            {\"type\": \"object\", \"properties\": {\"size\": {\"type\": \"string\", \
+                            \"enum\": [\"S\", \"L\"]}}, \"required\": [\"size\"]}. Without it, the answer \
+                            is a text."
+        }
     });
     let description = "Asks the user a question and waits for the answer. Use it when you cannot go on without \
                        something that only the user knows or decides. Ask for all that belongs together at once, \
                        with a schema.";
+    let parameters = object_schema(properties, &["question"]);
     FnTool::of_spec(ToolSpec::new("ask_user", description, parameters), call).repeat(Repeat::Safe)
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     protocol::{JsonObject, own_names::STEPS},
-    tools::{FnTool, Question, Repeat, ToolContext, ToolError, ToolSpec},
+    tools::{FnTool, Question, Repeat, ToolContext, ToolError, ToolSpec, tool::object_schema},
 };
 
 const MAX_STEPS: usize = 50;
@@ -15,27 +15,23 @@ const DISABLED: &str = "disabled";
 
 /// Returns the tool. The run ends with an interrupt whose metadata has the steps.
 pub fn propose_plan() -> FnTool {
-    let parameters = json!({
-        "type": "object",
-        "properties": {
-            "steps": {
-                "type": "array",
-                "minItems": 1,
-                "maxItems": MAX_STEPS,
-                "items": { "type": "string", "minLength": 1, "maxLength": MAX_STEP_CHARS },
-                "description": "The steps in order, each in one sentence."
-            },
-            "message": {
-                "type": "string",
-                "maxLength": MAX_MESSAGE_CHARS,
-                "description": "What the plan is for, in the user's language."
-            }
+    let properties = json!({
+        "steps": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": MAX_STEPS,
+            "items": { "type": "string", "minLength": 1, "maxLength": MAX_STEP_CHARS },
+            "description": "The steps in order, each in one sentence."
         },
-        "required": ["steps"],
-        "additionalProperties": false
+        "message": {
+            "type": "string",
+            "maxLength": MAX_MESSAGE_CHARS,
+            "description": "What the plan is for, in the user's language."
+        }
     });
     let description = "Shows the user the steps of your plan and waits for a review. The user accepts the plan, \
                        edits or disables steps, or rejects it with a reason. Carry out only the steps of the result.";
+    let parameters = object_schema(properties, &["steps"]);
     FnTool::of_spec(ToolSpec::new("propose_plan", description, parameters), call).repeat(Repeat::Safe)
 }
 

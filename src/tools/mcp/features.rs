@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{annotations::Effects, call::McpCaller, listing, result, tool::approval_rule};
 use crate::{
     protocol::{JsonObject, MessageContent},
-    tools::{FnTool, Repeat, Tool, ToolContext, ToolError, ToolSpec},
+    tools::{FnTool, Repeat, Tool, ToolContext, ToolError, ToolSpec, tool::object_schema},
 };
 
 /// The names in `approval_of`, which are the protocol's.
@@ -24,14 +24,9 @@ type FeatureResult = Result<MessageContent, ToolError>;
 pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
     let server = &caller.server;
     let list = format!("Lists the resources of {server}, such as files and records, by their URIs.");
-    let read = json!({
-        "type": "object",
-        "properties": { "uri": { "type": "string", "description": "The URI of the resource" } },
-        "required": ["uri"],
-        "additionalProperties": false
-    });
+    let uri = json!({ "uri": { "type": "string", "description": "The URI of the resource" } });
     let about_read = format!("Reads a resource of {server}.");
-    let read = tool(caller, "read_resource", about_read, read, read_resource);
+    let read = tool(caller, "read_resource", about_read, object_schema(uri, &["uri"]), read_resource);
     vec![
         Arc::new(tool(caller, "list_resources", list, listing::parameters(), list_resources)),
         Arc::new(read.needs_approval(approval_rule(caller, READ, Effects::READS))),
@@ -42,17 +37,12 @@ pub(super) fn resource_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
 pub(super) fn prompt_tools(caller: &Arc<McpCaller>) -> Vec<Arc<dyn Tool>> {
     let server = &caller.server;
     let list = format!("Lists the prompts of {server}: prepared instructions for tasks, by their names.");
-    let get = json!({
-        "type": "object",
-        "properties": {
-            "name": { "type": "string", "description": "The name of the prompt" },
-            "arguments": { "type": "object", "additionalProperties": { "type": "string" } }
-        },
-        "required": ["name"],
-        "additionalProperties": false
+    let prompt = json!({
+        "name": { "type": "string", "description": "The name of the prompt" },
+        "arguments": { "type": "object", "additionalProperties": { "type": "string" } }
     });
     let about_get = format!("Returns a prompt of {server}, with the arguments filled in.");
-    let get = tool(caller, "get_prompt", about_get, get, get_prompt);
+    let get = tool(caller, "get_prompt", about_get, object_schema(prompt, &["name"]), get_prompt);
     vec![
         Arc::new(tool(caller, "list_prompts", list, listing::parameters(), list_prompts)),
         Arc::new(get.needs_approval(approval_rule(caller, GET, Effects::READS))),

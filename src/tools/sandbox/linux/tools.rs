@@ -13,7 +13,7 @@ use super::{
 use crate::{
     files::SharedFile,
     protocol::JsonObject,
-    tools::{FnTool, Repeat, Tool, ToolContext, ToolError, ToolSpec},
+    tools::{FnTool, Repeat, Tool, ToolContext, ToolError, ToolSpec, tool::object_schema},
 };
 
 const READING: [&str; 3] = ["read_file", "list_files", "share_file"];
@@ -168,9 +168,7 @@ fn specs() -> [(ToolSpec, Command); 6] {
     let path =
         |description: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1000, "description": description });
     let spec = |name: &str, description: &str, properties: Value, required: &[&str]| {
-        let parameters =
-            json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
-        ToolSpec::new(name, description, parameters)
+        ToolSpec::new(name, description, object_schema(properties, required))
     };
     let run_command = spec(
         "run_command",
