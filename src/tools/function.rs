@@ -200,14 +200,12 @@ impl<T: IntoToolResult> IntoToolResult for Result<T, ToolError> {
 /// The error is for the model: the JSON Pointer of the argument that does not fit, and why.
 fn decode<A: DeserializeOwned>(arguments: JsonObject) -> Result<A, ToolError> {
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
-        let mut pointer = String::new();
-        for segment in error.path() {
-            match segment {
-                Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-                Segment::Map { key } => pointer.push_str(&format!("/{key}")),
-                Segment::Enum { .. } | Segment::Unknown => {}
-            }
-        }
+        let segments = error.path().iter().filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(format!("/{index}")),
+            Segment::Map { key } => Some(format!("/{key}")),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        });
+        let pointer: String = segments.collect();
         let place = if pointer.is_empty() { "(root)" } else { &pointer };
         ToolError::new(format!("The arguments cannot be used:\n- {place}: {}", error.inner()))
     })
