@@ -1,6 +1,6 @@
 //! A tool that calls a web service.
 
-use std::{collections::HashSet, fmt};
+use std::fmt;
 
 use async_trait::async_trait;
 use reqwest::{
@@ -34,7 +34,6 @@ pub struct HttpTool {
     headers: HeaderMap,
     caller_headers: CallerHeaders,
     template: UrlTemplate,
-    placed: HashSet<String>,
     secrets: Secrets,
     client: Client,
     login: Option<PersonLogin>,
@@ -66,14 +65,14 @@ impl HttpTool {
         let headers = header_map(&options.headers)?;
         let client = upstream::direct_client(&upstream::ClientOptions::default())
             .map_err(|error| invalid("url")(format!("the HTTP client cannot be created: {error}")))?;
-        let placed = template.places().iter().map(|(name, _)| (*name).to_owned()).collect();
         let (secrets, caller_headers) = (Secrets::of_headers(&headers), options.caller_headers()?);
         let spec = ToolSpec { name, description: options.description.clone(), parameters };
-        Ok(Self { spec, options, headers, caller_headers, template, placed, secrets, client, login })
+        Ok(Self { spec, options, headers, caller_headers, template, secrets, client, login })
     }
 
     fn request(&self, arguments: &JsonObject, of_caller: HeaderMap) -> Result<RequestBuilder, String> {
-        let rest = arguments.iter().filter(|(name, _)| !self.placed.contains(*name));
+        let places = self.template.places();
+        let rest = arguments.iter().filter(|(name, _)| !places.iter().any(|(place, _)| place == name));
         let method = Method::from(self.options.method);
         let mut request = if self.options.method.has_body() {
             let body: JsonObject = rest.map(|(name, value)| (name.clone(), value.clone())).collect();
