@@ -189,11 +189,6 @@ impl McpConnection {
         Self { client, ended, process }
     }
 
-    /// Returns how the connection began.
-    pub(super) fn opening(&self) -> Opening {
-        if self.client.has_initialize() { Opening::Initialize } else { Opening::Discover }
-    }
-
     /// Waits until the tools have to be listed again: they have changed, or are known for too long.
     ///
     /// # Errors

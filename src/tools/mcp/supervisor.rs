@@ -65,8 +65,7 @@ impl ToolList {
                 *tool = old.clone();
             }
         }
-        let is_same = |(old, new): (&Arc<McpTool>, &Arc<McpTool>)| Arc::ptr_eq(old, new);
-        let is_unchanged = self.tools.len() == tools.len() && self.tools.iter().zip(&tools).all(is_same);
+        let is_unchanged = self.tools.iter().map(Arc::as_ptr).eq(tools.iter().map(Arc::as_ptr));
         self.tools = tools;
         if is_unchanged { ListChange::Same } else { ListChange::Changed }
     }
@@ -106,7 +105,7 @@ impl Supervisor {
                 Err(reason) => (reason, Duration::ZERO),
                 Ok(opened) => {
                     // Next time an older server is not asked for what it does not know.
-                    opening = opened.opening();
+                    opening = if opened.client.has_initialize() { Opening::Initialize } else { Opening::Discover };
                     let (since, opened) = (Instant::now(), connection.insert(opened));
                     let reason = self.follow(opened).await;
                     *self.caller.client.lock() = Err(reason.clone());
