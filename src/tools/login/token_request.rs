@@ -52,12 +52,13 @@ pub(crate) async fn ask_for_token(
     let resource = resource.as_deref().map(|resource| ("resource", resource));
     let parameters: Vec<_> = grant.iter().copied().chain(resource).collect();
     let response = form(http, token_endpoint, client, &parameters).timeout(REQUEST_TIMEOUT).send().await;
+    let refused = |text| TokenRefusal { is_invalid_grant: false, text };
     let response = response.map_err(|error| match error.is_timeout() {
-        true => format!("it does not answer within {} s", REQUEST_TIMEOUT.as_secs()),
-        false => error.without_url().to_string(),
+        true => refused(format!("it does not answer within {} s", REQUEST_TIMEOUT.as_secs())),
+        false => refused(error.without_url().to_string()),
     })?;
     let status = response.status();
-    let body = read_whole(response, MAX_RESPONSE_BYTES).await.map_err(|error| error.to_string())?;
+    let body = read_whole(response, MAX_RESPONSE_BYTES).await.map_err(|error| refused(error.to_string()))?;
     if !status.is_success() {
         let refusal = serde_json::from_slice::<ErrorResponse>(&body).ok();
         let is_invalid_grant = refusal.as_ref().is_some_and(|refusal| refusal.error == "invalid_grant");
@@ -70,9 +71,9 @@ pub(crate) async fn ask_for_token(
         return Err(TokenRefusal { is_invalid_grant, text: format!("{status} {}", shortened(&text, MAX_ERROR_CHARS)) });
     }
     let token: TokenResponse =
-        serde_json::from_slice(&body).map_err(|_| "its response is not a token response".to_owned())?;
+        serde_json::from_slice(&body).map_err(|_| refused("its response is not a token response".to_owned()))?;
     if !token.token_type.eq_ignore_ascii_case("bearer") || !is_bearer_token(&token.access_token) {
-        return Err("its token is not a bearer token".to_owned().into());
+        return Err(refused("its token is not a bearer token".to_owned()));
     }
     Ok(token)
 }
@@ -96,12 +97,6 @@ pub(super) fn form(
     };
     let pairs: Vec<_> = body.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     request.body(pairs.join("&"))
-}
-
-impl From<String> for TokenRefusal {
-    fn from(text: String) -> Self {
-        Self { is_invalid_grant: false, text }
-    }
 }
 
 fn encoded(text: &str) -> String {
