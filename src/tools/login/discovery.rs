@@ -201,13 +201,11 @@ impl Discovery {
                 let why = shortened(&why.replace(char::is_control, " "), MAX_ERROR_CHARS);
                 failed(format!("{issuer} does not register this server: {why}"))
             })?;
+        let is_post = client.token_endpoint_auth_method.as_deref() == Some("client_secret_post");
         Ok(ClientCredentials {
             id: client.client_id,
             secret: client.client_secret.filter(|secret| !secret.is_empty()),
-            auth: match client.token_endpoint_auth_method.as_deref() {
-                Some("client_secret_post") => ClientAuth::Post,
-                _ => ClientAuth::Basic,
-            },
+            auth: if is_post { ClientAuth::Post } else { ClientAuth::Basic },
         })
     }
 

@@ -52,8 +52,7 @@ fn measure(workspace: &Path, limit: u64) -> Result<u64, Errno> {
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             continue;
         }
-        let opened = openat(folder.fd()?, name, open, Mode::empty());
-        match opened {
+        match openat(folder.fd()?, name, open, Mode::empty()) {
             Ok(_) if levels.len() >= MAX_DEPTH => return Err(Errno::DQUOT),
             Ok(folder) => levels.push(Dir::new(folder)?),
             // It was removed or replaced meanwhile.
