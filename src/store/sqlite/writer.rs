@@ -40,8 +40,8 @@ pub(super) struct SqliteWriter {
 
 pub(super) struct Tx<'c> {
     pub(super) conn: &'c Connection,
-    pub(super) numbers: &'c mut Numbers,
-    pub(super) reserve: &'c DiskReserve,
+    pub(super) numbers: Numbers,
+    pub(super) reserve: DiskReserve,
     log: LogCopier,
 }
 
@@ -82,7 +82,7 @@ impl SqliteWriter {
         let (jobs, waiting) = channel();
         let log = LogCopier::new(&mut conn, files.clone())?;
         let thread = thread::Builder::new().name("agui-sqlite".to_owned()).spawn(move || {
-            run_jobs(&conn, numbers, &reserve, log, &waiting);
+            run_jobs(&mut Tx { conn: &conn, numbers, reserve, log }, &waiting);
             drop(conn);
             drop(files);
         })?;
@@ -176,14 +176,7 @@ impl WriteJob {
     }
 }
 
-fn run_jobs(
-    conn: &Connection,
-    mut numbers: Numbers,
-    reserve: &DiskReserve,
-    log: LogCopier,
-    waiting: &Receiver<WriteJob>,
-) {
-    let mut tx = Tx { conn, numbers: &mut numbers, reserve, log };
+fn run_jobs(tx: &mut Tx<'_>, waiting: &Receiver<WriteJob>) {
     let mut upkeep = VecDeque::new();
     loop {
         let first = if upkeep.is_empty() {
@@ -203,20 +196,20 @@ fn run_jobs(
         let (operations, steps): (Vec<_>, Vec<_>) = jobs.partition(|job| !job.kind.is_upkeep());
         upkeep.extend(steps);
         if !operations.is_empty() {
-            run_group(&mut tx, operations);
+            run_group(tx, operations);
         }
         // While the disk is full, the log is not copied: to copy a part of it could take all space, and give back none. It is full as
         // soon as it lacks space for what the log has: if the log became longer, the reserve would not suffice for it.
-        if reserve.has_space()
-            && let Err(error) = tx.log.copy_when_long(conn, reserve.log_pages())
+        if tx.reserve.has_space()
+            && let Err(error) = tx.log.copy_when_long(tx.conn, tx.reserve.log_pages())
             && error.is_disk_full()
         {
-            reserve.refuse_writes();
+            tx.reserve.refuse_writes();
         }
         if !tx.log.is_copying()
             && let Some(step) = upkeep.pop_front()
         {
-            run_group(&mut tx, vec![step]);
+            run_group(tx, vec![step]);
         }
     }
 }
