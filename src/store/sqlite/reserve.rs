@@ -36,16 +36,8 @@ pub(super) struct DiskReserve {
     path: PathBuf,
     /// 0 if the system does not say how large the disk is. Then there is no reserve.
     bytes: u64,
-    state: Mutex<ReserveState>,
-}
-
-#[derive(Debug)]
-enum ReserveState {
-    Held,
-    /// Given up, or needed for the log.
-    Lacking {
-        tried: Option<Instant>,
-    },
+    /// When to try to take it; `None` while it is held. It lacks if it was given up, or if the log needs it.
+    next_try: Mutex<Option<Instant>>,
 }
 
 impl DiskReserve {
@@ -53,8 +45,8 @@ impl DiskReserve {
         let path = with_suffix(database, "-reserve");
         let bytes = disk_space(database).map_or(0, |space| (space.total / DISK_PART).clamp(MIN_BYTES, MAX_BYTES));
         let is_held = fs::metadata(&path).is_ok_and(|file| file.len() >= bytes);
-        let state = if is_held { ReserveState::Held } else { ReserveState::Lacking { tried: None } };
-        Self { database: database.to_owned(), path, bytes, state: Mutex::new(state) }
+        let next_try = Mutex::new((!is_held).then(Instant::now));
+        Self { database: database.to_owned(), path, bytes, next_try }
     }
 
     /// The pages of the write-ahead log from which it is copied into the file: 8,000 (32 MB), or on a small disk a quarter of
@@ -70,17 +62,15 @@ impl DiskReserve {
     /// Returns whether there is space for all writes: whether the reserve is held, or not needed. If it is needed, tries to take it,
     /// at most once a second.
     pub(super) fn has_space(&self) -> bool {
-        let mut state = self.state.lock();
-        match &mut *state {
-            ReserveState::Held => true,
+        let mut next_try = self.next_try.lock();
+        match *next_try {
+            None => true,
             _ if self.bytes == 0 || self.is_available(PLENTY) => true,
-            ReserveState::Lacking { tried: Some(tried) } if tried.elapsed() < RETRY_INTERVAL => false,
-            ReserveState::Lacking { tried } => {
-                *tried = Some(Instant::now());
+            Some(next) if Instant::now() < next => false,
+            Some(_) => {
+                let later = Instant::now() + RETRY_INTERVAL;
                 let is_taken = self.take().unwrap_or(false);
-                if is_taken {
-                    *state = ReserveState::Held;
-                }
+                *next_try = (!is_taken).then_some(later);
                 is_taken
             }
         }
@@ -104,9 +94,9 @@ impl DiskReserve {
 
     /// Keeps the reserve for the writes that may use it.
     pub(super) fn refuse_writes(&self) {
-        let mut state = self.state.lock();
-        if matches!(*state, ReserveState::Held) {
-            *state = ReserveState::Lacking { tried: Some(Instant::now()) };
+        let mut next_try = self.next_try.lock();
+        if next_try.is_none() {
+            *next_try = Some(Instant::now() + RETRY_INTERVAL);
             tracing::error!(
                 reserve = %self.path.display(),
                 "the disk is full: only deletions and the ends of runs are written, until there is space again"
