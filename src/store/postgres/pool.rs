@@ -73,10 +73,8 @@ impl PostgresPool {
             .test_before_acquire(false)
             .before_acquire(|conn, meta| {
                 Box::pin(async move {
-                    if meta.idle_for <= TEST_AFTER_IDLE {
-                        return Ok(true);
-                    }
-                    Ok(matches!(timeout(TEST_TIMEOUT, conn.ping()).await, Ok(Ok(()))))
+                    let is_fresh = meta.idle_for <= TEST_AFTER_IDLE;
+                    Ok(is_fresh || matches!(timeout(TEST_TIMEOUT, conn.ping()).await, Ok(Ok(()))))
                 })
             })
             .after_connect(move |conn, _| {
