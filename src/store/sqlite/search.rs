@@ -164,10 +164,7 @@ pub(super) fn remove_one(tx: &Tx<'_>, thread: i64) -> StoreResult<bool> {
 }
 
 fn write_title(tx: &Tx<'_>, sql: &str, thread: i64, owner: &str, title: Option<&str>) -> StoreResult<()> {
-    match title {
-        Some(title) => write(tx, sql, thread << MESSAGE_BITS, owner, title),
-        None => Ok(()),
-    }
+    title.map_or(Ok(()), |title| write(tx, sql, thread << MESSAGE_BITS, owner, title))
 }
 
 fn write_message(tx: &Tx<'_>, sql: &str, thread: i64, number: i64, owner: &str, body: &str) -> StoreResult<()> {
@@ -177,10 +174,8 @@ fn write_message(tx: &Tx<'_>, sql: &str, thread: i64, number: i64, owner: &str, 
         Err(problem) if sql == REMOVE => return Err(StoreError::Failed(problem.into())),
         Err(_) => None,
     };
-    match text.filter(|_| (1..=MAX_INDEXED_MESSAGE).contains(&number)) {
-        Some(text) => write(tx, sql, thread << MESSAGE_BITS | number, owner, &text),
-        None => Ok(()),
-    }
+    let text = text.filter(|_| (1..=MAX_INDEXED_MESSAGE).contains(&number));
+    text.map_or(Ok(()), |text| write(tx, sql, thread << MESSAGE_BITS | number, owner, &text))
 }
 
 fn write(tx: &Tx<'_>, sql: &str, row: i64, owner: &str, text: &str) -> StoreResult<()> {
