@@ -77,17 +77,13 @@ impl ApprovalDecision {
 
     /// Returns the payload that [`of`](Self::of) reads as this decision; a cancelled or unclear one becomes a no.
     pub(crate) fn to_payload(&self) -> JsonObject {
-        let mut payload = JsonObject::from_iter([(APPROVED.to_owned(), self.is_approved().into())]);
-        match self {
-            Self::Approved { edited_args: Some(args) } => {
-                payload.insert(EDITED_ARGS.to_owned(), Value::Object(args.clone()));
-            }
-            Self::Declined { reason: Some(reason) } => {
-                payload.insert(REASON.to_owned(), reason.as_str().into());
-            }
-            _ => {}
-        }
-        payload
+        let detail = match self {
+            Self::Approved { edited_args: Some(args) } => Some((EDITED_ARGS, Value::Object(args.clone()))),
+            Self::Declined { reason: Some(reason) } => Some((REASON, reason.as_str().into())),
+            _ => None,
+        };
+        let members = [(APPROVED, self.is_approved().into())].into_iter().chain(detail);
+        members.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }
 
