@@ -127,7 +127,8 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
             if let Some(tag) = tag.filter(|tag| *tag == name) {
                 return Err(path.member(tag).malformed("given twice"));
             }
-            if !described.iter().any(|(known, _)| is_mirror_of(name, known)) {
+            // TanStack AI sends `forwardedProps` a second time as `data`.
+            if !described.iter().any(|(known, _)| (name, *known) == ("data", "forwardedProps")) {
                 path.diagnostics.ignore_member(path, name);
             }
             Ok(None)
@@ -168,11 +169,6 @@ impl<'a, 'de, A: MapAccess<'de>> Members<'a, 'de, A> {
         }
         Ok(())
     }
-}
-
-/// TanStack AI sends `forwardedProps` a second time as `data`.
-fn is_mirror_of(name: &str, known: &str) -> bool {
-    (name, known) == ("data", "forwardedProps")
 }
 
 fn is_snake_case_of(name: &str, camel_case: &str) -> bool {
