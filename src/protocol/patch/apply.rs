@@ -142,9 +142,8 @@ struct Patcher<'d, 'p> {
 
 impl<'p> Patcher<'_, 'p> {
     fn charge(&mut self, cost: usize) -> Result<(), PatchProblem> {
-        let left = self.cost_left.checked_sub(cost);
-        self.cost_left = left.unwrap_or(0);
-        left.map(drop).ok_or(PatchProblem::TooCostly)
+        self.cost_left = self.cost_left.checked_sub(cost).ok_or(PatchProblem::TooCostly)?;
+        Ok(())
     }
 
     fn apply(&mut self, operation: &'p PatchOperation) -> Result<(), PatchProblem> {
