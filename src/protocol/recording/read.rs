@@ -44,13 +44,9 @@ pub(crate) enum RecordingError {
 /// A file cannot be read, or there is none.
 pub(crate) fn read_folder(folder: &Path) -> Result<Vec<Recording>, RecordingError> {
     let io_error = |error| RecordingError::Io { path: folder.to_owned(), error };
-    let mut paths = Vec::new();
-    for entry in folder.read_dir().map_err(io_error)? {
-        let path = entry.map_err(io_error)?.path();
-        if path.extension().is_some_and(|extension| extension == "jsonl") {
-            paths.push(path);
-        }
-    }
+    let entries = folder.read_dir().map_err(io_error)?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>().map_err(io_error)?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
     if paths.is_empty() {
         return Err(RecordingError::Empty(folder.to_owned()));
     }
