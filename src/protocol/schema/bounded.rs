@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jsonschema::{ValidationError, error::ValidationErrorKind};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 
 use super::{
@@ -90,6 +90,18 @@ impl BoundedSchema {
             Err(_) => Err(format!("the check of the value took longer than {} s", CHECK_TIMEOUT.as_secs())),
         }
     }
+}
+
+/// Compiles the schema of the reply to an interrupt, which an agent wrote. The agent checks what the patterns that are left out
+/// would check.
+///
+/// # Errors
+/// The limit that the schema exceeds, or the part that is invalid.
+pub(crate) fn compile_response_schema(schema: &Map<String, Value>) -> Result<BoundedSchema, String> {
+    let mut schema = Value::Object(schema.clone());
+    check_size(&schema, SchemaLimits::INTERRUPT)?;
+    patterns::remove_unsupported(&mut schema);
+    BoundedSchema::new(&schema, SchemaLimits::INTERRUPT)
 }
 
 impl Compiled {

@@ -8,11 +8,9 @@
 mod bounded;
 mod patterns;
 mod references;
-mod response;
 mod size;
 mod work;
 
-pub(crate) use bounded::BoundedSchema;
+pub(crate) use bounded::{BoundedSchema, compile_response_schema};
 pub(crate) use patterns::remove_unsupported as remove_unsupported_patterns;
-pub(crate) use response::compile_response_schema;
 pub(crate) use size::{SchemaLimits, check_size};

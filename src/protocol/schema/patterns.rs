@@ -13,25 +13,20 @@ pub(super) fn options() -> PatternOptions<jsonschema::Regex> {
 /// Removes the values of `pattern` that are not supported, such as look-ahead, and returns them. Then the schema accepts
 /// more, and its author has to check the values. The nesting of the schema must be limited.
 pub(crate) fn remove_unsupported(schema: &mut Value) -> Vec<String> {
-    let mut removed = Vec::new();
-    remove(schema, &mut removed);
-    removed
-}
-
-fn remove(schema: &mut Value, removed: &mut Vec<String>) {
     match schema {
-        Value::Array(items) => items.iter_mut().for_each(|item| remove(item, removed)),
+        Value::Array(items) => items.iter_mut().flat_map(remove_unsupported).collect(),
         Value::Object(members) => {
-            if members.get("pattern").and_then(Value::as_str).is_some_and(|pattern| !is_supported(pattern))
-                && let Some(Value::String(pattern)) = members.shift_remove("pattern")
-            {
-                removed.push(pattern);
+            let pattern = members.get("pattern").and_then(Value::as_str).filter(|pattern| !is_supported(pattern));
+            let mut removed: Vec<_> = pattern.map(str::to_owned).into_iter().collect();
+            if !removed.is_empty() {
+                members.shift_remove("pattern");
             }
             let is_data = |name: &str, member: &Value| name == "const" || name == "enum" && member.is_array();
             let schemas = members.iter_mut().filter(|(name, member)| !is_data(name, member));
-            schemas.for_each(|(_, member)| remove(member, removed));
+            removed.extend(schemas.flat_map(|(_, member)| remove_unsupported(member)));
+            removed
         }
-        _ => {}
+        _ => Vec::new(),
     }
 }
 
