@@ -26,7 +26,7 @@ mod truncate;
 mod whole_thread;
 mod writer;
 
-use std::{io, path::Path, sync::Arc};
+use std::{io, sync::Arc};
 
 use async_trait::async_trait;
 use rusqlite::{Connection, named_params};
@@ -34,14 +34,14 @@ use tokio::sync::Mutex;
 
 use self::{
     error::disk_full,
-    files::{DatabaseFiles, FileId, file_error},
+    files::{DatabaseFiles, FileId},
     reader::{Readers, all, one},
     writer::{JobKind, SqliteWriter, Tx},
 };
 use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
-    MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult,
-    SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
+    MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult,
+    Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, NO_WORDS, UpdateColumns},
     damage_check::{CHECKED_TABLES, MAX_DAMAGED_ROWS, inspect},
     files::FileStore,
@@ -116,16 +116,6 @@ pub struct SqliteStore {
 const PROBE: &str = "PRAGMA user_version = 1";
 
 impl SqliteStore {
-    /// Opens a file, or creates it. The file belongs to this process until the store is dropped.
-    ///
-    /// # Errors
-    /// An [`OpenError`] if the file is in use, damaged, of another version, or cannot be written.
-    pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        let path = path.to_owned();
-        let opened = tokio::task::spawn_blocking(move || open::open(&path));
-        opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))
-    }
-
     /// Repeats a step of upkeep until it returns `false`.
     async fn keep_up(
         &self,

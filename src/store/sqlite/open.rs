@@ -36,7 +36,19 @@ const NUMBERS: &str = "
     SELECT 1 + COALESCE((SELECT MAX(number) FROM agui_threads WHERE number < 549755813888), 0),
         1 + COALESCE((SELECT MAX(number) FROM agui_runs WHERE number < 549755813888), 0)";
 
-pub(super) fn open(path: &Path) -> Result<SqliteStore, OpenError> {
+impl SqliteStore {
+    /// Opens a file, or creates it. The file belongs to this process until the store is dropped.
+    ///
+    /// # Errors
+    /// An [`OpenError`] if the file is in use, damaged, of another version, or cannot be written.
+    pub async fn open(path: &Path) -> Result<Self, OpenError> {
+        let path = path.to_owned();
+        let opened = tokio::task::spawn_blocking(move || open(&path));
+        opened.await.unwrap_or_else(|error| Err(file_error(Path::new(""), error)))
+    }
+}
+
+fn open(path: &Path) -> Result<SqliteStore, OpenError> {
     let files = Arc::new(DatabaseFiles::lock(path)?);
     let path = &files.path;
     let reserve = DiskReserve::new(path);
