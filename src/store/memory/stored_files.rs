@@ -1,14 +1,11 @@
 //! The files of the store in memory.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    ops::Range,
-};
+use std::{collections::HashSet, ops::Range};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::MemoryStore;
+use super::{MemoryStore, tables::FileEntry};
 use crate::store::{
     Millis, StoreResult,
     files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, new_secret},
@@ -16,34 +13,6 @@ use crate::store::{
 
 /// The most bytes of all files.
 const MAX_BYTES: u64 = 1 << 30;
-
-/// Files by their numbers.
-#[derive(Debug, Default)]
-pub(super) struct FileTable {
-    pub(super) files: BTreeMap<i64, FileEntry>,
-    pub(super) last_number: i64,
-    pub(super) secret: Option<[u8; 32]>,
-}
-
-#[derive(Debug)]
-pub(super) struct FileEntry {
-    pub(super) file: StoredFile,
-    pub(super) bytes: Bytes,
-    /// When it was made, or a thread that used it was deleted.
-    pub(super) unused_since: Millis,
-}
-
-impl FileTable {
-    pub(super) fn bytes(&self, owner: Option<&str>) -> u64 {
-        let files = self.files.values().map(|entry| &entry.file);
-        files.filter(|file| owner.is_none_or(|owner| *file.owner == *owner)).map(|file| file.bytes).sum()
-    }
-
-    pub(super) fn find(&mut self, owner: Option<&str>, id: &str) -> Option<&mut FileEntry> {
-        let is_owned = |entry: &FileEntry| owner.is_none_or(|owner| *entry.file.owner == *owner);
-        self.files.values_mut().find(|entry| entry.file.id == id && is_owned(entry))
-    }
-}
 
 #[async_trait]
 impl FileStore for MemoryStore {
