@@ -4,41 +4,30 @@
 //! A thread of the SDK collects spans in a queue and sends them in batches. Runs do not wait for it: a full queue loses
 //! spans. Requests are made by this crate's HTTP client on the server's runtime.
 
-use std::{io, time::Duration};
+use std::{error::Error, fmt, time::Duration};
 
 use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithHttpConfig as _};
+use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing_subscriber::{Layer as _, filter::Targets};
 
 use super::{
     logs::{self, LogOptions},
     otel_client::CollectorClient,
-    otel_variables::{self, InvalidVariable},
+    otel_variables,
     spans::TRACE_TARGET,
 };
-use crate::upstream::ClientError;
 
 /// The time that the spans that are left get at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A fault of the environment's variables, or of `[log]`.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ExportError {
-    #[error(transparent)]
-    Filter(#[from] io::Error),
-    #[error(transparent)]
-    Variable(#[from] InvalidVariable),
-    #[error("traces cannot be exported: {0}")]
-    Traces(#[from] ExporterBuildError),
-    #[error("traces cannot be exported: {0}")]
-    Client(#[from] ClientError),
-}
-
 pub(crate) struct TraceExport(Option<SdkTracerProvider>);
 
 /// Starts logging, and the export of traces if the environment asks for it. Has to be called in a Tokio runtime.
-pub(crate) fn start(log: &LogOptions) -> Result<TraceExport, ExportError> {
+///
+/// # Errors
+/// A fault of the environment's variables, or of `[log]`.
+pub(crate) fn start(log: &LogOptions) -> Result<TraceExport, Box<dyn Error>> {
     if otel_variables::is_enabled()? {
         return Ok(TraceExport(Some(start_traces(log)?)));
     }
@@ -46,10 +35,12 @@ pub(crate) fn start(log: &LogOptions) -> Result<TraceExport, ExportError> {
     Ok(TraceExport(None))
 }
 
-fn start_traces(log: &LogOptions) -> Result<SdkTracerProvider, ExportError> {
+fn start_traces(log: &LogOptions) -> Result<SdkTracerProvider, Box<dyn Error>> {
+    let failed = |error: &dyn fmt::Display| format!("traces cannot be exported: {error}");
+    let (client, resource) = (CollectorClient::new().map_err(|error| failed(&error))?, otel_variables::resource());
     // The exporter reads endpoint, headers and compression from the environment itself.
-    let (client, resource) = (CollectorClient::new()?, otel_variables::resource());
-    let exporter = SpanExporter::builder().with_http().with_http_client(client).build()?;
+    let exporter = SpanExporter::builder().with_http().with_http_client(client).build();
+    let exporter = exporter.map_err(|error| failed(&error))?;
     let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build();
     let layer = tracing_opentelemetry::layer()
         .with_tracer(provider.tracer(env!("CARGO_PKG_NAME")))

@@ -11,32 +11,27 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const SERVICE_NAME: &str = "service.name";
 const SERVICE_INSTANCE_ID: &str = "service.instance.id";
 
-/// A variable that cannot be followed. Values that may be secrets are not shown.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum InvalidVariable {
-    #[error("{variable}={value} is not supported: use {supported}")]
-    Unsupported { variable: String, value: String, supported: &'static str },
-    #[error("{0} is invalid: use the URL of a collector, such as http://localhost:4318")]
-    Url(String),
-}
-
 /// Returns whether a collector is named, and traces are not turned off.
-pub(super) fn is_enabled() -> Result<bool, InvalidVariable> {
+///
+/// # Errors
+/// The problem of a variable that cannot be followed. Values that may be secrets are not shown.
+pub(super) fn is_enabled() -> Result<bool, String> {
+    let unsupported = |variable: &str, value: &str, supported: &str| {
+        Err(format!("{variable}={value} is not supported: use {supported}"))
+    };
     let is_disabled = variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let Some((name, endpoint)) = of_traces("ENDPOINT").filter(|_| !is_disabled) else { return Ok(false) };
     match variable("OTEL_TRACES_EXPORTER") {
         Some(value) if value == "none" => return Ok(false),
-        Some(value) if value != "otlp" => {
-            return Err(unsupported("OTEL_TRACES_EXPORTER".to_owned(), value, "otlp or none"));
-        }
+        Some(value) if value != "otlp" => return unsupported("OTEL_TRACES_EXPORTER", &value, "otlp or none"),
         _ => {}
     }
     if let Some((name, value)) = of_traces("PROTOCOL").filter(|(_, value)| value != "http/protobuf") {
-        return Err(unsupported(name, value, "http/protobuf"));
+        return unsupported(&name, &value, "http/protobuf");
     }
     match endpoint.parse::<reqwest::Url>() {
         Ok(url) if ["http", "https"].contains(&url.scheme()) => Ok(true),
-        _ => Err(InvalidVariable::Url(name)),
+        _ => Err(format!("{name} is invalid: use the URL of a collector, such as http://localhost:4318")),
     }
 }
 
@@ -50,10 +45,6 @@ pub(super) fn request_timeout() -> Duration {
 fn of_traces(name: &str) -> Option<(String, String)> {
     let names = [format!("OTEL_EXPORTER_OTLP_TRACES_{name}"), format!("OTEL_EXPORTER_OTLP_{name}")];
     names.into_iter().find_map(|name| variable(&name).map(|value| (name, value)))
-}
-
-fn unsupported(variable: String, value: String, supported: &'static str) -> InvalidVariable {
-    InvalidVariable::Unsupported { variable, value, supported }
 }
 
 /// `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, with the defaults of this program. Without an id, the spans of two
