@@ -80,7 +80,7 @@ impl LiveRecording {
             return;
         }
         if !state.is_cut {
-            state.lines.extend(line(parts.millis(), "event", event));
+            state.lines.extend(line(millis(parts.begun.elapsed()), "event", event));
         }
         let usage = match event {
             Event::RunFinished(finished) => &finished.usage,
@@ -120,10 +120,6 @@ impl LiveRecording {
 }
 
 impl LiveParts {
-    fn millis(&self) -> u64 {
-        millis(self.begun.elapsed())
-    }
-
     fn send_lines(&self, state: &mut LiveState) {
         state.last_portion = Instant::now();
         let lines = std::mem::take(&mut state.lines);
@@ -138,7 +134,7 @@ impl LiveParts {
         }
         self.send_lines(state);
         let end = RecordingEnd { outcome: outcome.to_owned(), cut: state.is_cut, usage };
-        self.writer.finish(&self.file, end, self.millis());
+        self.writer.finish(&self.file, end, millis(self.begun.elapsed()));
     }
 }
 
