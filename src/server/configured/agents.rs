@@ -39,6 +39,7 @@ pub(in crate::server) struct Configured {
 }
 
 /// What a configuration describes.
+#[derive(Default)]
 pub(in crate::server) struct BuiltAgents {
     pub(in crate::server) agents: NamedAgents,
     pub(in crate::server) tools: ServerTools,
@@ -64,11 +65,7 @@ impl Configured {
     /// Builds all agents, the configured ones first, and the tools that they use.
     pub(in crate::server) fn build(&self, rust_agents: &NamedAgents) -> Result<BuiltAgents, ConfigError> {
         let Some(Loaded { config, origin }) = &self.loaded else {
-            return Ok(BuiltAgents {
-                agents: rust_agents.clone(),
-                tools: ServerTools::default(),
-                warnings: Vec::new(),
-            });
+            return Ok(BuiltAgents { agents: rust_agents.clone(), ..BuiltAgents::default() });
         };
         let rust_names: Vec<&str> = rust_agents.keys().map(String::as_str).collect();
         config.check_agent_names(origin, &rust_names)?;

@@ -198,12 +198,8 @@ impl Console {
 
     fn styled(&self, style: Style, text: &str) -> String {
         let text = printable(text);
-        match style {
-            Style::Bold | Style::Dim | Style::Failure if self.has_colours => {
-                format!("\x1b[{}m{text}\x1b[0m", style as u8)
-            }
-            _ => text.into_owned(),
-        }
+        let is_plain = !self.has_colours || matches!(style, Style::Plain);
+        if is_plain { text.into_owned() } else { format!("\x1b[{}m{text}\x1b[0m", style as u8) }
     }
 }
 

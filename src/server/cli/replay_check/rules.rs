@@ -87,10 +87,7 @@ fn schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Validator, D::Er
 
 fn read(path: &Path) -> Result<Option<Table>, String> {
     match std::fs::read_to_string(path) {
-        Ok(text) => match toml::from_str(&text) {
-            Ok(table) => Ok(Some(table)),
-            Err(error) => Err(format!("{}: {}", path.display(), error.message())),
-        },
+        Ok(text) => toml::from_str(&text).map(Some).map_err(|error| format!("{}: {}", path.display(), error.message())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
     }
