@@ -164,10 +164,9 @@ impl NamedKey {
     /// without `alg` is for the first RSA algorithm of `accepted`.
     pub(super) fn from_jwk(jwk: &serde_json::Value, accepted: &[JwtAlgorithm]) -> Option<Self> {
         let jwk = Jwk::deserialize(jwk).ok()?;
-        if jwk.usage.as_deref().is_some_and(|usage| usage != "sig") {
-            return None;
-        }
-        if jwk.key_ops.is_some_and(|operations| !operations.iter().any(|operation| operation == "verify")) {
+        let verifies = |operations: Vec<String>| operations.iter().any(|operation| operation == "verify");
+        let is_for_tokens = jwk.usage.is_none_or(|usage| usage == "sig") && jwk.key_ops.is_none_or(verifies);
+        if !is_for_tokens {
             return None;
         }
         let named = jwk.alg.map(JwtAlgorithm::deserialize).transpose().ok()?;
@@ -197,10 +196,8 @@ impl NamedKey {
             ("OKP", Some("Ed25519")) => (JwtAlgorithm::EdDsa, Material::Public(coordinate(&jwk.x, 32)?)),
             _ => return None,
         };
-        if named.is_some_and(|named| named != algorithm) {
-            return None;
-        }
-        Some(Self { kid: jwk.kid, key: VerifyingKey::new(algorithm, material) })
+        let is_named = named.is_none_or(|named| named == algorithm);
+        is_named.then(|| Self { kid: jwk.kid, key: VerifyingKey::new(algorithm, material) })
     }
 }
 
