@@ -50,14 +50,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// Checks a level or filter in the form of `RUST_LOG`.
-///
-/// # Errors
-/// If the text is invalid.
-pub(crate) fn check(filter: &str) -> io::Result<()> {
-    parse(filter).map(drop)
-}
-
 /// Starts logging for the whole process, panics included. A second call keeps the first one's subscriber.
 ///
 /// # Errors
@@ -103,9 +95,12 @@ fn subscribe(options: &LogOptions, traces: Option<BoxedLayer>) -> io::Result<()>
     Ok(())
 }
 
-/// A word alone has to be a level: as the name of a target, which `EnvFilter` takes it for, it would switch off the log of
-/// everything else.
-fn parse(filter: &str) -> io::Result<EnvFilter> {
+/// Reads a level or a filter in the form of `RUST_LOG`. A word alone has to be a level: as the name of a target, which `EnvFilter`
+/// takes it for, it would switch off the log of everything else.
+///
+/// # Errors
+/// If the text is invalid.
+pub(crate) fn parse(filter: &str) -> io::Result<EnvFilter> {
     let invalid = |problem: String| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("{filter:?} is not a log level or filter: {problem}"))
     };

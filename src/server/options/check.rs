@@ -133,7 +133,7 @@ impl Config {
             .map(|model| origin.error(&["prices", model], "prices are numbers of at least 0"));
         let store =
             self.store.read(&self.server.data_dir).err().map(|problem| origin.error(&["store", "url"], problem));
-        let level = logs::check(&self.log.level).err().map(|error| origin.error(&["log", "level"], &error.to_string()));
+        let level = logs::parse(&self.log.level).err().map(|error| origin.error(&["log", "level"], &error.to_string()));
         let numbers = [
             (["threads", "lease_secs"], self.threads.lease.as_secs() >= 2, "at least 2 are needed"),
             (["runs", "max_concurrent"], self.runs.max_concurrent > 0, "at least 1 is needed"),
