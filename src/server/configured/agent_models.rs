@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::models::{RustModels, build_model, connection_warnings, known_models};
 use crate::{
     llm::{ContextOptions, KnownModels, Model},
-    server::options::{AgentConfig, Config, ConfigError, LlmConfig, Loaded, ModelSource, Origin},
+    server::options::{AgentConfig, ConfigError, LlmConfig, Loaded, ModelSource},
 };
 
 /// A model at a provider that an agent's requests may use.
@@ -18,12 +18,10 @@ pub(in crate::server) struct HostedModel<'s> {
 }
 
 /// Builds the models of the agents, also those that a request has to name.
-pub(in crate::server) fn hosted_models(
-    Loaded { config, origin }: &Loaded,
-) -> Result<Vec<HostedModel<'_>>, ConfigError> {
+pub(in crate::server) fn hosted_models(loaded: &Loaded) -> Result<Vec<HostedModel<'_>>, ConfigError> {
     let rust_models = RustModels::default();
-    let (mut models, mut hosted) = (AgentModels::new(config, origin, &rust_models)?, Vec::new());
-    for (agent, llm) in config.agents.iter().filter_map(|(agent, config)| Some((agent, config.llm()?))) {
+    let (mut models, mut hosted) = (AgentModels::new(loaded, &rust_models)?, Vec::new());
+    for (agent, llm) in loaded.config.agents.iter().filter_map(|(agent, config)| Some((agent, config.llm()?))) {
         if matches!(llm.source, ModelSource::Hosted(..)) {
             let (model, usual) = (models.model(agent, llm)?, llm.model.model.as_str());
             let others = llm.options.models.iter().map(String::as_str).filter(|name| *name != usual);
@@ -37,8 +35,7 @@ pub(in crate::server) fn hosted_models(
 /// Builds each agent's model once. A fallback is the model of another agent, without that agent's own fallbacks: so two
 /// agents can be each other's fallback.
 pub(super) struct AgentModels<'s> {
-    config: &'s Config,
-    origin: &'s Origin,
+    loaded: &'s Loaded,
     rust_models: &'s RustModels,
     known: KnownModels,
     built: IndexMap<String, Arc<dyn Model>>,
@@ -47,13 +44,9 @@ pub(super) struct AgentModels<'s> {
 }
 
 impl<'s> AgentModels<'s> {
-    pub(super) fn new(
-        config: &'s Config,
-        origin: &'s Origin,
-        rust_models: &'s RustModels,
-    ) -> Result<Self, ConfigError> {
-        let known = known_models(config, origin)?;
-        Ok(Self { config, origin, rust_models, known, built: IndexMap::new(), warnings: Vec::new() })
+    pub(super) fn new(loaded: &'s Loaded, rust_models: &'s RustModels) -> Result<Self, ConfigError> {
+        let known = known_models(&loaded.config, &loaded.origin)?;
+        Ok(Self { loaded, rust_models, known, built: IndexMap::new(), warnings: Vec::new() })
     }
 
     /// Returns the model of an agent.
@@ -61,8 +54,8 @@ impl<'s> AgentModels<'s> {
         if let Some(model) = self.built.get(agent) {
             return Ok(model.clone());
         }
-        let built = build_model(llm, self.rust_models, &self.known, self.origin);
-        let model = built.map_err(|error| self.origin.option_error(&["agents", agent], &error))?;
+        let built = build_model(llm, self.rust_models, &self.known, &self.loaded.origin);
+        let model = built.map_err(|error| self.loaded.origin.option_error(&["agents", agent], &error))?;
         let warnings = model.warnings().into_iter().chain(connection_warnings(&llm.source));
         self.warnings.extend(warnings.map(|warning| format!("agents.{agent}: {warning}")));
         self.built.insert(agent.to_owned(), model.clone());
@@ -76,7 +69,7 @@ impl<'s> AgentModels<'s> {
             Some(config) => self.model(writer, config),
             None => {
                 let message = format!("there is no agent `{writer}` with kind = \"llm\" that could write summaries");
-                Err(self.origin.error(&["agents", agent, "context"], &message))
+                Err(self.loaded.origin.error(&["agents", agent, "context"], &message))
             }
         });
         let summariser = summariser.transpose()?;
@@ -88,7 +81,7 @@ impl<'s> AgentModels<'s> {
     pub(super) fn fallbacks(&mut self, agent: &str, llm: &LlmConfig) -> Result<Vec<Arc<dyn Model>>, ConfigError> {
         let mut models = Vec::new();
         for name in &llm.options.fallback {
-            let fault = |problem: String| self.origin.error(&["agents", agent, "fallback"], &problem);
+            let fault = |problem: String| self.loaded.origin.error(&["agents", agent, "fallback"], &problem);
             if name == agent {
                 return Err(fault(format!("agent `{name}` cannot be its own fallback")));
             }
@@ -105,6 +98,6 @@ impl<'s> AgentModels<'s> {
     }
 
     fn llm(&self, agent: &str) -> Option<&'s LlmConfig> {
-        self.config.agents.get(agent).and_then(AgentConfig::llm)
+        self.loaded.config.agents.get(agent).and_then(AgentConfig::llm)
     }
 }

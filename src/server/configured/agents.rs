@@ -64,9 +64,10 @@ impl Configured {
 
     /// Builds all agents, the configured ones first, and the tools that they use.
     pub(in crate::server) fn build(&self, rust_agents: &NamedAgents) -> Result<BuiltAgents, ConfigError> {
-        let Some(Loaded { config, origin }) = &self.loaded else {
+        let Some(loaded) = &self.loaded else {
             return Ok(BuiltAgents { agents: rust_agents.clone(), ..BuiltAgents::default() });
         };
+        let Loaded { config, origin } = loaded;
         let rust_names: Vec<&str> = rust_agents.keys().map(String::as_str).collect();
         config.check_agent_names(origin, &rust_names)?;
         let mut tools = ServerTools::build(config, origin)?;
@@ -74,7 +75,7 @@ impl Configured {
         let mut builder = AgentBuilder {
             config,
             origin,
-            models: AgentModels::new(config, origin, &self.models)?,
+            models: AgentModels::new(loaded, &self.models)?,
             tools: &tools,
             built: rust_agents.clone(),
             begun: Vec::new(),
