@@ -48,8 +48,9 @@ type OptionSetting = (String, Vec<String>, String);
 
 /// A part of a document that cannot be read: a section, an option of one, or an agent.
 struct Unreadable {
-    /// The names of the section, or of the section and the option.
-    path: Vec<String>,
+    section: String,
+    /// The option or the agent; `None` for the whole section.
+    name: Option<String>,
     error: ReadError,
 }
 
@@ -155,8 +156,8 @@ fn unreadable_parts(document: &Spanned<DeTable<'_>>) -> Vec<Unreadable> {
         let (section, table) = (name.get_ref().to_string(), value.get_ref().as_table());
         if let Some(table) = table.filter(|_| section == "agents") {
             agents.extend(table.iter().filter_map(|(agent, options)| {
-                let path = vec![section.clone(), agent.get_ref().to_string()];
-                read_agent(agent, options).err().map(|error| Unreadable { path, error })
+                let (section, name) = (section.clone(), Some(agent.get_ref().to_string()));
+                read_agent(agent, options).err().map(|error| Unreadable { section, name, error })
             }));
             continue;
         }
@@ -164,17 +165,15 @@ fn unreadable_parts(document: &Spanned<DeTable<'_>>) -> Vec<Unreadable> {
         let found = parts.len();
         for (option, setting) in table.into_iter().flatten() {
             let alone = DeValue::Table(DeTable::from_iter([(option.clone(), setting.clone())]));
-            let path = vec![section.clone(), option.get_ref().to_string()];
-            match section_error(name, Spanned::new(value.span(), alone)) {
-                // Each option of an unknown section has the same error.
-                Some(error) if parts[found..].iter().all(|part| part.error != error) => {
-                    parts.push(Unreadable { path, error });
-                }
-                _ => {}
+            let error = section_error(name, Spanned::new(value.span(), alone));
+            // Each option of an unknown section has the same error.
+            if let Some(error) = error.filter(|error| parts[found..].iter().all(|part| part.error != *error)) {
+                let name = Some(option.get_ref().to_string());
+                parts.push(Unreadable { section: section.clone(), name, error });
             }
         }
         if parts.len() == found {
-            parts.push(Unreadable { path: vec![section], error: of_whole });
+            parts.push(Unreadable { section, name: None, error: of_whole });
         }
     }
     parts.extend(agents);
@@ -197,17 +196,12 @@ fn section_error<'i>(name: &Spanned<Cow<'i, str>>, value: Spanned<DeValue<'i>>) 
 
 /// Checks what can be read of a document. Without a readable `[auth]`, only tables are checked that do not depend on it.
 fn check_without(parts: &[Unreadable], document: &Spanned<DeTable<'_>>, origin: &Origin) -> Result<(), ConfigError> {
-    let (mut rest, is_about_auth) = (document.clone(), |part: &Unreadable| part.path[0] == "auth");
-    for part in parts {
-        match &part.path[..] {
-            [section, option] => {
-                let table = rest.get_mut().get_mut(&**section).map(Spanned::get_mut);
-                if let Some(DeValue::Table(table)) = table {
-                    table.remove(&**option);
-                }
-            }
-            [section, ..] => drop(rest.get_mut().remove(&**section)),
-            [] => {}
+    let (mut rest, is_about_auth) = (document.clone(), |part: &Unreadable| part.section == "auth");
+    for Unreadable { section, name, .. } in parts {
+        match (name, rest.get_mut().get_mut(&**section).map(Spanned::get_mut)) {
+            (None, _) => drop(rest.get_mut().remove(&**section)),
+            (Some(name), Some(DeValue::Table(table))) => drop(table.remove(&**name)),
+            (Some(_), _) => {}
         }
     }
     match Config::read(&rest) {
