@@ -3,9 +3,9 @@
 //! Each source is read by itself first, so that an error can name its place. The crate `config` loses positions, and
 //! reads every variable `AGUI_…` as an option, also keys.
 
-use std::{borrow::Cow, net::SocketAddr, path::PathBuf};
+use std::{borrow::Cow, net::SocketAddr, ops::Range, path::PathBuf};
 
-use serde_path_to_error::Error as PathError;
+use serde::Deserialize as _;
 use toml::{
     Spanned,
     de::{DeTable, DeValue, Deserializer},
@@ -135,7 +135,7 @@ impl Loaded {
 
 impl Config {
     fn read(document: &Spanned<DeTable<'_>>) -> Result<Self, ReadError> {
-        let mut config = deserialize(document.clone()).map_err(PathError::into_inner)?;
+        let mut config = deserialize(document.clone())?;
         let agents = document.get_ref().get("agents").and_then(|agents| agents.get_ref().as_table());
         for (name, agent) in agents.into_iter().flatten() {
             config.agents.insert(name.get_ref().to_string(), read_agent(name, agent)?);
@@ -145,8 +145,8 @@ impl Config {
 }
 
 /// Every document is read by this: each further deserializer would compile all options again.
-fn deserialize(document: Spanned<DeTable<'_>>) -> Result<Config, PathError<toml::de::Error>> {
-    serde_path_to_error::deserialize(Deserializer::from(document))
+fn deserialize(document: Spanned<DeTable<'_>>) -> Result<Config, toml::de::Error> {
+    Config::deserialize(Deserializer::from(document))
 }
 
 /// Returns the options of sections and the agents that cannot be read, agents last. Of an agent, this is the first error.
@@ -183,8 +183,8 @@ fn unreadable_parts(document: &Spanned<DeTable<'_>>) -> Vec<Unreadable> {
 /// Returns the first error of a section.
 fn section_error<'i>(name: &Spanned<Cow<'i, str>>, value: Spanned<DeValue<'i>>) -> Option<ReadError> {
     let section = DeTable::from_iter([(name.clone(), value)]);
-    let error = deserialize(without_place(section)).err()?;
-    let (path, error) = (error.path().to_string(), error.into_inner());
+    let error = deserialize(without_place(section.clone())).err()?;
+    let path = error.span().and_then(|span| path_in(&section, &span)).unwrap_or_default();
     let misplaced = path.rsplit_once('.').and_then(|(_, option)| misplaced(option));
     // The place of a missing option is that of a whole table.
     let missing = error.message().strip_prefix("missing field ").map(|field| format!("{path}: {field} is missing"));
@@ -192,6 +192,23 @@ fn section_error<'i>(name: &Spanned<Cow<'i, str>>, value: Spanned<DeValue<'i>>) 
         Some(message) => ReadError::Wrong { span: error.span(), message },
         None => error.into(),
     })
+}
+
+/// Returns the path of the innermost value with this span.
+fn path_in(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
+    table.iter().find_map(|(name, value)| Some(format!("{}{}", name.get_ref(), path_at(value, span)?)))
+}
+
+fn path_at(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> {
+    let inner = match value.get_ref() {
+        DeValue::Table(table) => path_in(table, span).map(|path| format!(".{path}")),
+        DeValue::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(number, item)| path_at(item, span).map(|path| format!("[{number}]{path}"))),
+        _ => None,
+    };
+    inner.or_else(|| (value.span() == *span).then(String::new))
 }
 
 /// Checks what can be read of a document. Without a readable `[auth]`, only tables are checked that do not depend on it.
@@ -222,7 +239,7 @@ fn meant_variable(name: &str) -> Option<String> {
     let is_unknown = |option: &str| {
         let text = format!("{section}.{option:?} = 0");
         let refused = DeTable::parse(&text).ok().and_then(|document| deserialize(document).err());
-        refused.is_some_and(|error| error.inner().message().starts_with("unknown field"))
+        refused.is_some_and(|error| error.message().starts_with("unknown field"))
     };
     // Any name is known in a table such as `tools`.
     (is_unknown("?") && !is_unknown(&option))
