@@ -8,7 +8,7 @@ use serde::Deserialize;
 use smart_default::SmartDefault;
 use tower_http::cors::{AllowCredentials, AllowHeaders, AllowOrigin, CorsLayer};
 
-use super::{host, request_id::REQUEST_ID};
+use super::{REQUEST_ID, host};
 use crate::http::error::ApiError;
 
 /// The web pages that may use the server: the configuration section `[cors]`. Requests of all other pages are refused.

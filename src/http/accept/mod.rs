@@ -12,3 +12,8 @@ pub(crate) mod request_id;
 pub(crate) mod serve;
 pub(crate) mod server_span;
 pub(crate) mod stall_timeout;
+
+use axum::http::HeaderName;
+
+/// The header of a request's id.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

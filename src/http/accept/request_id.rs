@@ -2,16 +2,17 @@
 
 use axum::{
     extract::{MatchedPath, Request, State},
-    http::{HeaderName, HeaderValue},
+    http::HeaderValue,
     middleware::Next,
     response::Response,
 };
 use tracing::Instrument as _;
 
-use super::server_span::{RequestTrace, ServerSpan};
+use super::{
+    REQUEST_ID,
+    server_span::{RequestTrace, ServerSpan},
+};
 use crate::http::{refusal_response::RefusalCode, state::App};
-
-pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const MAX_ID_BYTES: usize = 64;
 
