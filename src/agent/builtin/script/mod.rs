@@ -97,6 +97,7 @@
 
 mod capabilities;
 mod check;
+mod error;
 mod format;
 mod matcher;
 mod play;
@@ -104,10 +105,11 @@ mod questions;
 mod replies;
 mod template;
 
-use std::{ops::Range, sync::Arc};
+use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 
+pub(crate) use self::error::ScriptError;
 use self::{
     format::{Answer, ScriptFile},
     matcher::Matcher,
@@ -124,16 +126,6 @@ pub struct Script {
     answers: Arc<[Answer]>,
     questions: Arc<Questions>,
     capabilities: AgentCapabilities,
-}
-
-/// The first error of a script that cannot be used, with its place in the text.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ScriptError {
-    /// What is wrong.
-    pub message: String,
-    /// The range in the script's text, in bytes; `None` if the error is about the whole script.
-    pub span: Option<Range<usize>>,
 }
 
 impl Script {
