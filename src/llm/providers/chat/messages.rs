@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     assistant::{assistant, call_id},
-    request::ChatRequest,
+    request::ChatRequestParts,
     user_parts::{native, text_part},
 };
 use crate::{
@@ -19,8 +19,8 @@ use crate::{
 };
 
 /// Returns the messages, and the attachments that they cannot contain.
-pub(super) fn messages(chat: &ChatRequest<'_>, offers_tools: bool) -> (Vec<Value>, Vec<SkippedAttachment>) {
-    let ChatRequest { options, profile, request, .. } = *chat;
+pub(super) fn messages(chat: &ChatRequestParts<'_>, offers_tools: bool) -> (Vec<Value>, Vec<SkippedAttachment>) {
+    let ChatRequestParts { options, profile, request, .. } = *chat;
     // What the server's request format cannot express is told in words.
     let takes_schema = profile.structured_outputs == StructuredOutputs::JsonSchema;
     let schema = request.response_schema.as_deref().filter(|_| !takes_schema).map(schema_in_words);

@@ -19,10 +19,10 @@ use crate::{
 pub(in crate::llm) fn body(options: &ModelOptions, profile: &Profile, request: &ModelRequest) -> ProviderRequest {
     let model = request.model.as_ref().unwrap_or(&options.model);
     let rules = profile.has_openai_models.then(|| options.known_models.openai(model)).flatten();
-    ChatRequest { options, profile, request, model, rules: rules.as_ref() }.body()
+    ChatRequestParts { options, profile, request, model, rules: rules.as_ref() }.body()
 }
 
-pub(super) struct ChatRequest<'r> {
+pub(super) struct ChatRequestParts<'r> {
     pub(super) options: &'r ModelOptions,
     pub(super) profile: &'r Profile,
     pub(super) request: &'r ModelRequest,
@@ -30,7 +30,7 @@ pub(super) struct ChatRequest<'r> {
     rules: Option<&'r OpenAiRules>,
 }
 
-impl ChatRequest<'_> {
+impl ChatRequestParts<'_> {
     fn body(&self) -> ProviderRequest {
         let Self { options, profile, request, model, rules } = *self;
         let tools = self.offered_tools();
