@@ -4,7 +4,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{App, state::Dependency};
+use super::{App, state::Dependency, store_probe::StoreState};
 
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Health {
@@ -22,7 +22,7 @@ pub(crate) struct Readiness {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ReadinessStatus {
+enum ReadinessStatus {
     Ready,
     ShuttingDown,
     StoreUnavailable,
@@ -61,9 +61,10 @@ pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json
     }
     if let Some(runs) = app.runs.threads.clone() {
         let check = || async move { runs.store.call("check", |store| store.check()).await };
-        let status = app.store_probe.status(check).await;
-        if status != ReadinessStatus::Ready {
-            return refused(status);
+        match app.store_probe.state(check).await {
+            StoreState::Available => {}
+            StoreState::Unavailable => return refused(ReadinessStatus::StoreUnavailable),
+            StoreState::DiskFull => return refused(ReadinessStatus::DiskFull),
         }
     }
     unavailable((app.dependencies)())

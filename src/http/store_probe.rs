@@ -9,7 +9,6 @@ use futures::{
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::health::ReadinessStatus;
 use crate::store::StoreError;
 
 /// A store that takes longer is reported as unavailable.
@@ -22,44 +21,50 @@ pub(crate) struct StoreProbe(Mutex<Option<LastProbe>>);
 
 struct LastProbe {
     begin: Instant,
-    status: Shared<BoxFuture<'static, ReadinessStatus>>,
+    state: Shared<BoxFuture<'static, StoreState>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoreState {
+    Available,
+    DiskFull,
+    Unavailable,
 }
 
 impl StoreProbe {
     /// Returns the result of the last probe, which is at most a second old. If there is none, `check` is the next probe.
-    pub(crate) async fn status<F>(&self, check: impl FnOnce() -> F) -> ReadinessStatus
+    pub(crate) async fn state<F>(&self, check: impl FnOnce() -> F) -> StoreState
     where
         F: Future<Output = Result<(), StoreError>> + Send + 'static,
     {
-        let status = {
+        let state = {
             let mut last = self.0.lock();
             match &*last {
-                Some(last) if last.begin.elapsed() < PROBE_INTERVAL => last.status.clone(),
+                Some(last) if last.begin.elapsed() < PROBE_INTERVAL => last.state.clone(),
                 _ => {
                     // A task, so that the probe goes on if the client leaves.
                     let probe = tokio::spawn(probe(check()));
-                    let status = async move { probe.await.unwrap_or(ReadinessStatus::StoreUnavailable) };
-                    let (begin, status) = (Instant::now(), status.boxed().shared());
-                    last.insert(LastProbe { begin, status }).status.clone()
+                    let state = async move { probe.await.unwrap_or(StoreState::Unavailable) }.boxed().shared();
+                    last.insert(LastProbe { begin: Instant::now(), state }).state.clone()
                 }
             }
         };
-        status.await
+        state.await
     }
 }
 
-async fn probe(check: impl Future<Output = Result<(), StoreError>>) -> ReadinessStatus {
+async fn probe(check: impl Future<Output = Result<(), StoreError>>) -> StoreState {
     match timeout(PROBE_TIMEOUT, check).await {
-        Ok(Ok(())) => return ReadinessStatus::Ready,
+        Ok(Ok(())) => return StoreState::Available,
         Ok(Err(error)) => {
             tracing::warn!(?error, "the store is not available");
             if error.is_disk_full() {
-                return ReadinessStatus::DiskFull;
+                return StoreState::DiskFull;
             }
         }
         Err(_) => tracing::warn!("the store is not available: a write takes longer than {PROBE_TIMEOUT:?}"),
     }
-    ReadinessStatus::StoreUnavailable
+    StoreState::Unavailable
 }
 
 #[cfg(test)]
@@ -77,20 +82,20 @@ mod tests {
             *begun.lock() += 1;
             async { Ok(()) }
         };
-        assert_eq!(join_all((0..100).map(|_| probe.status(check))).await, [ReadinessStatus::Ready; 100]);
+        assert_eq!(join_all((0..100).map(|_| probe.state(check))).await, [StoreState::Available; 100]);
         assert_eq!(*begun.lock(), 1);
         tokio::time::advance(PROBE_INTERVAL).await;
-        assert_eq!(probe.status(check).await, ReadinessStatus::Ready);
+        assert_eq!(probe.state(check).await, StoreState::Available);
         assert_eq!(*begun.lock(), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_store_that_does_not_respond_is_unavailable_in_time() {
         let (probe, begin) = (StoreProbe::default(), Instant::now());
-        let clients = join_all((0..10).map(|_| probe.status(pending)));
+        let clients = join_all((0..10).map(|_| probe.state(pending)));
         // Clients that leave do not begin a second probe.
-        assert!(timeout(Duration::from_millis(100), probe.status(pending)).await.is_err());
-        assert_eq!(clients.await, [ReadinessStatus::StoreUnavailable; 10]);
+        assert!(timeout(Duration::from_millis(100), probe.state(pending)).await.is_err());
+        assert_eq!(clients.await, [StoreState::Unavailable; 10]);
         assert_eq!(begin.elapsed(), PROBE_TIMEOUT);
     }
 }
