@@ -15,36 +15,18 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{
-    catalog::ToolCatalog,
     model_chain::MODEL,
     plan::{CallAction, PendingCall},
-    settings::Settings,
+    run_scope::RunScope,
     state,
     subagent::SubagentTask,
-    tool_meter::MeteredCall,
+    tool_meter::{CallOutcome, MeteredCall},
 };
 use crate::{
-    agent::RunContext,
     observe::metrics::ToolOutcome,
-    protocol::{Event, Interrupt, JsonObject, Message, RunAgentInput},
+    protocol::{JsonObject, RunAgentInput},
     tools::{OfferedTool, ToolContext, ToolEvents, ToolSession},
 };
-
-/// What does not change in a run.
-pub(super) struct RunScope<'r> {
-    pub(super) settings: &'r Settings,
-    pub(super) input: &'r RunAgentInput,
-    pub(super) cx: &'r RunContext,
-    pub(super) catalog: &'r ToolCatalog,
-    pub(super) session: &'r ToolSession,
-}
-
-pub(super) enum CallOutcome {
-    Event(Event),
-    /// The result of a call and what follows it, as events and as a message.
-    Result(Vec<Event>, Message),
-    Questions(Vec<Interrupt>),
-}
 
 /// Dropping it stops the calls.
 pub(super) struct RunningCalls<'r> {

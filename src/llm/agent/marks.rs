@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::{
     approval::PriorApprovals,
-    calls::RunScope,
     plan::{PendingCall, TurnPlan},
     review::NextStep,
+    run_scope::RunScope,
 };
 use crate::{
     agent::RunContext,

@@ -17,6 +17,7 @@ mod partial_json;
 mod plan;
 mod prediction;
 mod review;
+mod run_scope;
 mod schema;
 mod settings;
 mod state;

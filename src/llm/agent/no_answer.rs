@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{
     answer::CompleteAnswer,
-    calls::RunScope,
     plan::TurnPlan,
     review::{NextStep, Review},
+    run_scope::RunScope,
 };
 use crate::{
     agent::AgentError,

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::{
     approval::{self, CallDecision},
-    calls::RunScope,
     catalog::{ToolCatalog, ToolOwner},
     client_claims::made_by_runs,
+    run_scope::RunScope,
     subagent::SubagentTask,
     suspended::SuspendedTask,
     unknown_outcome::{self, UnknownOutcome},

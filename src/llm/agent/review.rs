@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::{answer::CompleteAnswer, calls::RunScope, plan::TurnPlan, schema::CheckedSchema};
+use super::{
+    answer::CompleteAnswer, plan::TurnPlan, run_scope::RunScope, schema::CheckedSchema, subagent::TRUNCATED_MEMBER,
+};
 use crate::{
     agent::AgentError,
     base::RunErrorCode,
@@ -17,8 +19,6 @@ use crate::{
     tools::CallArguments,
 };
 
-/// The member of the run's result, if its last answer ended before the model was done.
-const TRUNCATED_MEMBER: &str = "truncated";
 const CUT_OFF: &str = "the answer was cut off at its limit of tokens. Make fewer or shorter calls";
 
 /// The consequences of an answer.
@@ -116,11 +116,6 @@ impl Review {
         };
         Self { event, plan: TurnPlan::default(), next }
     }
-}
-
-/// Returns the reason in the result of a run whose answer was truncated.
-pub(super) fn reason_of_result(result: &Value) -> Option<&str> {
-    result.get(TRUNCATED_MEMBER)?.get("reason")?.as_str()
 }
 
 /// No part of a JSON object is an object itself. Empty arguments say nothing about the last call: a provider's stream

@@ -9,11 +9,9 @@ use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 
 use super::{
-    calls::CallOutcome,
-    review::reason_of_result,
     suspended::{SuspendedTask, raised},
     task_ids::TaskIds,
-    tool_meter::MeteredCall,
+    tool_meter::{CallOutcome, MeteredCall},
 };
 use crate::{
     agent::{Agent, AgentError, RunContext},
@@ -28,6 +26,9 @@ use crate::{
     },
     tools::{CallArguments, ToolSpec},
 };
+
+/// The member of the result of a run whose last answer ended before the model was done.
+pub(super) const TRUNCATED_MEMBER: &str = "truncated";
 
 pub(super) struct Subagent {
     pub(super) name: String,
@@ -158,7 +159,7 @@ impl SubagentTask {
 fn success(id: SubagentRunId, result: Option<Value>, last_message: String) -> (Event, String) {
     let text = match &result {
         Some(Value::String(text)) => text.clone(),
-        Some(value) => match reason_of_result(value) {
+        Some(value) => match value.get(TRUNCATED_MEMBER).and_then(|it| it.get("reason")?.as_str()) {
             Some(reason) => format!("{last_message}\n(The answer is incomplete: {reason}.)"),
             None => value.to_string(),
         },

@@ -1,8 +1,7 @@
-//! Measures one call of a tool: its log line, its metrics and its span.
+//! One call of a tool and its outcome: its log line, its metrics and its span.
 
 use std::time::Instant;
 
-use super::calls::CallOutcome;
 use crate::{
     agent::RunContext,
     base::trace::TraceScope,
@@ -17,6 +16,13 @@ use crate::{
         own_names::{EDITED_ARGS, FAILED},
     },
 };
+
+pub(super) enum CallOutcome {
+    Event(Event),
+    /// The result of a call and what follows it, as events and as a message.
+    Result(Vec<Event>, Message),
+    Questions(Vec<Interrupt>),
+}
 
 /// A call of a tool without an outcome. Dropping it logs and counts the call.
 pub(super) struct MeteredCall {

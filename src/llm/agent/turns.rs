@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     answer::{AnswerBuilder, CompleteAnswer, EarlierAnswers},
     approval,
-    calls::{CallOutcome, RunScope, RunningCalls},
+    calls::RunningCalls,
     catalog::{ToolCatalog, ToolOwner},
     client_claims::remove_claims,
     marks::{self, EarlierTurns},
@@ -18,8 +18,10 @@ use super::{
     plan::TurnPlan,
     prediction::StatePredictor,
     review::{NextStep, Review},
+    run_scope::RunScope,
     settings::Settings,
     state,
+    tool_meter::CallOutcome,
 };
 use crate::{
     agent::{
