@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
-use super::refusal_texts::kind_of;
+use super::refusal_texts::{FailureKind, kind_of};
 use crate::{
     base::{lenient_json::JoinedText, text::is_in},
     llm::{Artefact, BlockStart, ModelEvent, StopReason},
@@ -64,22 +64,6 @@ impl DecodeFault {
         };
         Self::Failed { kind: FailureKind::of_error(error), message }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::llm) enum FailureKind {
-    Unavailable,
-    RateLimited,
-    /// The account has no credit or quota left. A retry would be useless.
-    QuotaUsedUp,
-    /// The conversation does not fit into the model's context window.
-    ContextTooLong,
-    /// A content filter refused the conversation or the answer.
-    Filtered,
-    /// The model wrote a call that the provider could not read.
-    MalformedCall,
-    /// A failure that a retry would repeat.
-    Other,
 }
 
 impl FailureKind {

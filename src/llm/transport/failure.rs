@@ -10,11 +10,7 @@ use http::{HeaderMap, StatusCode};
 use reqwest::Url;
 use serde_json::Value;
 
-use super::{
-    decode::{DecodeFault, FailureKind},
-    retry::Retry,
-    scrub::Scrubber,
-};
+use super::{decode::DecodeFault, refusal_texts::FailureKind, retry::Retry, scrub::Scrubber};
 use crate::{
     base::{
         RunErrorCode, lenient_json,

@@ -35,8 +35,9 @@ pub(crate) use connection::CloudCredentials;
 pub use connection::{Connection, SetupError};
 pub(in crate::llm) use connection::{KeyPlace, is_of_domain};
 pub(in crate::llm) use decode::{
-    AnswerEvents, DecodeFault, DecodeStep, Decoder, FailureKind, call_start, check_error, check_open_blocks,
+    AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start, check_error, check_open_blocks,
 };
+pub(in crate::llm) use refusal_texts::FailureKind;
 pub(in crate::llm) use refused_parameters::schema_in_words;
 pub(crate) use replay::{RecordedApi, RecordedExchanges};
 

@@ -1,7 +1,22 @@
 //! Recognises refusals by the codes and the texts of errors: conversations that do not fit into a model's context window,
 //! what a content filter refuses, and calls that the provider could not read.
 
-use super::decode::FailureKind;
+/// What a provider has refused, or why it has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::llm) enum FailureKind {
+    Unavailable,
+    RateLimited,
+    /// The account has no credit or quota left. A retry would be useless.
+    QuotaUsedUp,
+    /// The conversation does not fit into the model's context window.
+    ContextTooLong,
+    /// A content filter refused the conversation or the answer.
+    Filtered,
+    /// The model wrote a call that the provider could not read.
+    MalformedCall,
+    /// A failure that a retry would repeat.
+    Other,
+}
 
 const TOO_LONG_CODES: &[&str] = &[
     // https://platform.claude.com/docs/en/api/errors: the request has too many bytes

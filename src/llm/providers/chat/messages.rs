@@ -4,12 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     assistant::{assistant, call_id},
-    request::ChatRequestParts,
     user_parts::{native, text_part},
 };
 use crate::{
     llm::{
-        SkippedAttachment, Thinking, ToolResult, Turn,
+        ModelOptions, ModelRequest, SkippedAttachment, Thinking, ToolResult, Turn,
         known_models::{Profile, StructuredOutputs, SystemMessages, ToolChoiceForm},
         providers::attachments::Attachments,
         providers::wire::{EMPTY_TEXT, FIRST_USER_TEXT, LAST_USER_TEXT, forced_call_in_words, texts},
@@ -19,8 +18,12 @@ use crate::{
 };
 
 /// Returns the messages, and the attachments that they cannot contain.
-pub(super) fn messages(chat: &ChatRequestParts<'_>, offers_tools: bool) -> (Vec<Value>, Vec<SkippedAttachment>) {
-    let ChatRequestParts { options, profile, request, .. } = *chat;
+pub(super) fn messages(
+    options: &ModelOptions,
+    profile: &Profile,
+    request: &ModelRequest,
+    offers_tools: bool,
+) -> (Vec<Value>, Vec<SkippedAttachment>) {
     // What the server's request format cannot express is told in words.
     let takes_schema = profile.structured_outputs == StructuredOutputs::JsonSchema;
     let schema = request.response_schema.as_deref().filter(|_| !takes_schema).map(schema_in_words);

@@ -19,22 +19,22 @@ use crate::{
 pub(in crate::llm) fn body(options: &ModelOptions, profile: &Profile, request: &ModelRequest) -> ProviderRequest {
     let model = request.model.as_ref().unwrap_or(&options.model);
     let rules = profile.has_openai_models.then(|| options.known_models.openai(model)).flatten();
-    ChatRequestParts { options, profile, request, model, rules: rules.as_ref() }.body()
+    ChatRequest { options, profile, request, model, rules: rules.as_ref() }.body()
 }
 
-pub(super) struct ChatRequestParts<'r> {
-    pub(super) options: &'r ModelOptions,
-    pub(super) profile: &'r Profile,
-    pub(super) request: &'r ModelRequest,
+struct ChatRequest<'r> {
+    options: &'r ModelOptions,
+    profile: &'r Profile,
+    request: &'r ModelRequest,
     model: &'r str,
     rules: Option<&'r OpenAiRules>,
 }
 
-impl ChatRequestParts<'_> {
+impl ChatRequest<'_> {
     fn body(&self) -> ProviderRequest {
         let Self { options, profile, request, model, rules } = *self;
         let tools = self.offered_tools();
-        let (messages, skipped) = messages(self, !tools.is_empty());
+        let (messages, skipped) = messages(options, profile, request, !tools.is_empty());
         let mut body = JsonObject::new();
         body.set("model", model);
         body.insert("messages".to_owned(), messages.into());
