@@ -26,7 +26,7 @@ pub use model::{
 };
 pub use options::{ModelOptions, Thinking, ToolChoice};
 #[cfg(feature = "config")]
-pub(crate) use providers::openai::OpenAiApi;
+pub(crate) use providers::openai::api::OpenAiApi;
 pub use providers::{anthropic::Anthropic, gemini::Gemini, openai::OpenAi};
 #[cfg(feature = "config")]
 pub(crate) use transport::{CloudCredentials, RecordedApi, RecordedExchanges};

@@ -1,13 +1,13 @@
-//! OpenAI's models with its two APIs, and which of them a model gets.
+//! OpenAI's models with its two APIs, and the warnings that both have in common.
 
-mod warnings;
+pub(in crate::llm) mod api;
+pub(super) mod warnings;
 
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, header::AUTHORIZATION};
-use reqwest::Url;
-use serde::Deserialize;
 
+use self::api::OpenAiApi;
 use super::{
     chat::{self, decoder::ChatDecoder},
     portable_tools::PortableTools,
@@ -17,8 +17,8 @@ use super::{
 use crate::{
     llm::{
         Connection, MediaLimits, Model, ModelOptions, ModelRequest, ModelStream, SetupError, Thinking, ToolChoice,
-        known_models::{Documents, KnownModels, Profile},
-        transport::{Transport, is_of_domain},
+        known_models::{Documents, Profile},
+        transport::Transport,
     },
     protocol::capabilities::MultimodalInputCapabilities,
 };
@@ -175,32 +175,6 @@ impl Model for OpenAi {
                 chat::warnings::warnings(&self.profile, &self.options)
             }
             api => warnings::openai_warnings(&self.options, api),
-        }
-    }
-}
-
-/// An API of OpenAI.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub(crate) enum OpenAiApi {
-    /// Chat completions, which many other servers have.
-    Chat,
-    /// The Responses API.
-    Responses,
-}
-
-impl OpenAiApi {
-    /// Returns the API for a model: at `api.openai.com`, the Responses API for models that reason and for all models
-    /// since gpt-5, as <https://developers.openai.com/api/docs/guides/deployment-checklist> advises; chat completions for
-    /// older models, and at other servers. `base_url` is `None` for OpenAI's own.
-    pub(crate) fn for_model(known: &KnownModels, model: &str, base_url: Option<&str>) -> Self {
-        let is_openai =
-            base_url.is_none_or(|url| Url::parse(url).is_ok_and(|url| is_of_domain(&url, "api.openai.com")));
-        match known.openai(model) {
-            Some(rules) if is_openai && !rules.chat_only && (rules.reasons || rules.has_verbosity) => Self::Responses,
-            _ => Self::Chat,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Warnings about configured options that OpenAI's models refuse.
 
-use super::OpenAiApi;
+use super::api::OpenAiApi;
 use crate::llm::{
     known_models::OpenAiRules,
     options::ModelOptions,
