@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Files, RunFiles, Upload, UrlSigner, inline_data::decoded, load::file_of};
+use super::{Files, RunFiles, Upload, UrlSigner, inline_data::decoded, signed_url::file_of};
 use crate::{
     base::text::essence,
     protocol::{

@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Files, file_of_url, has_media, shared::data_url};
+use super::{Files, has_media, shared::data_url, signed_url::file_of};
 use crate::{
     protocol::{
         ContentPart, Event, JsonObject, Message, Messages, PartSource, Role,
@@ -25,14 +25,6 @@ const MAX_REMOTE_BYTES: u64 = 6 << 20;
 pub(crate) fn names_files(messages: &[Message]) -> bool {
     let is_of_file = |part: &ContentPart| part.source().and_then(file_of).is_some();
     messages.iter().any(|message| message.stored_files().next().is_some() || message.parts().iter().any(is_of_file))
-}
-
-/// Returns the id of the file that a source names.
-pub(super) fn file_of(source: &PartSource) -> Option<&str> {
-    match source {
-        PartSource::Url { value, .. } => file_of_url(value),
-        source => source.stored_file(),
-    }
 }
 
 /// Who gets the data of files.

@@ -27,7 +27,7 @@ pub(crate) use objects::check_url;
 pub(crate) use options::FileOptions;
 pub(crate) use present::{FileUrls, OWN_FILE, event_names_files, event_of_line};
 pub(crate) use shared::{RunFiles, SharedFile};
-pub(crate) use signed_url::{UrlSigner, file_of_url};
+pub(crate) use signed_url::UrlSigner;
 
 use crate::{
     base::{

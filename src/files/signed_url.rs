@@ -5,7 +5,7 @@
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use subtle::ConstantTimeEq as _;
 
-use crate::{base::hmac::hmac_sha256, store::Millis};
+use crate::{base::hmac::hmac_sha256, protocol::PartSource, store::Millis};
 
 /// A URL ends at a full hour, so that it stays the same for some time, and browsers need not load the file again.
 const ROUNDED_SECONDS: i64 = 3600;
@@ -47,12 +47,20 @@ impl UrlSigner {
 }
 
 /// Returns the id of the file that a URL of this server names, valid or not, at any host.
-pub(crate) fn file_of_url(url: &str) -> Option<&str> {
+fn file_of_url(url: &str) -> Option<&str> {
     let (path, query) = url.split_once('?')?;
     let id = path.rsplit_once("/files/")?.1;
     let hex = id.strip_prefix("file_")?;
     let is_id = hex.len() == 32 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     (is_id && query.split('&').any(|parameter| parameter.starts_with("signature="))).then_some(id)
+}
+
+/// Returns the id of the file that a source names.
+pub(super) fn file_of(source: &PartSource) -> Option<&str> {
+    match source {
+        PartSource::Url { value, .. } => file_of_url(value),
+        source => source.stored_file(),
+    }
 }
 
 #[cfg(test)]
