@@ -1,4 +1,4 @@
-//! The requests of the pages of an MCP server (MCP Apps).
+//! The pages of an MCP server (MCP Apps): they show results of tools, and send requests.
 
 use std::sync::Arc;
 
@@ -14,11 +14,35 @@ use super::{
 };
 use crate::{
     agent::AppRequest,
-    tools::{Approval, Tool as _, ToolContext, ToolError},
+    protocol::{JsonObject, MessageId, event::ActivitySnapshot},
+    tools::{Approval, Tool as _, ToolContext, ToolError, secrets::Secrets},
 };
 
 /// The largest resource that a page can read, in bytes of JSON. Pages are HTML with all their scripts in it.
 const MAX_RESOURCE_BYTES: usize = 4 * 1024 * 1024;
+const ACTIVITY: &str = "mcp-apps";
+
+impl McpTool {
+    /// Shows the tool's page with the result of a call, after it. A tool can have no page, and a result can be too large.
+    pub(super) fn show_page(&self, arguments: JsonObject, response: &Value, secrets: &Secrets, cx: &ToolContext) {
+        let McpCaller { server, options, .. } = &*self.caller;
+        let Some(uri) = self.ui.resource_uri.as_ref().filter(|_| options.apps) else { return };
+        let mut result = response.clone();
+        redact(&mut result, secrets);
+        if result.to_string().len() > options.max_result_bytes {
+            tracing::warn!(server = &**server, uri, "the result is too large to be shown by the tool's page");
+            return;
+        }
+        // `toolCallId` is for front ends that show a page in the place of its call.
+        let content = json!({
+            "result": result, "resourceUri": uri, "serverHash": server, "serverId": server, "toolInput": arguments,
+            "toolCallId": cx.call_id(),
+        });
+        let Value::Object(content) = content else { return };
+        let id = MessageId::from(format!("{ACTIVITY}-{}", cx.call_id()));
+        cx.emit_after_result(ActivitySnapshot::new(id, ACTIVITY, content).into());
+    }
+}
 
 /// Responds to a request of a page of this server. `tools` are those that the agent has.
 pub(super) async fn respond(

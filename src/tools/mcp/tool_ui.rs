@@ -1,18 +1,13 @@
 //! The members of an MCP tool's description that are about pages (MCP Apps, SEP-1865): a front end shows a page of HTML in a
 //! frame, with the results of the tool.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{call::McpCaller, tool::McpTool};
-use crate::{
-    protocol::{JsonObject, MessageId, event::ActivitySnapshot},
-    tools::{ToolContext, secrets::Secrets},
-};
+use crate::tools::secrets::Secrets;
 
 /// The extension of MCP by which a server knows that its pages are shown.
 pub(super) const EXTENSION: &str = "io.modelcontextprotocol/ui";
 pub(super) const MIME_TYPE: &str = "text/html;profile=mcp-app";
-const ACTIVITY: &str = "mcp-apps";
 
 /// The members of a tool's `_meta.ui`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,28 +37,6 @@ pub(super) fn is_page(uri: &str) -> bool {
     uri.starts_with("ui://")
 }
 
-impl McpTool {
-    /// Shows the tool's page with the result of a call, after it. A tool can have no page, and a result can be too large.
-    pub(super) fn show_page(&self, arguments: JsonObject, response: &Value, secrets: &Secrets, cx: &ToolContext) {
-        let McpCaller { server, options, .. } = &*self.caller;
-        let Some(uri) = self.ui.resource_uri.as_ref().filter(|_| options.apps) else { return };
-        let mut result = response.clone();
-        redact(&mut result, secrets);
-        if result.to_string().len() > options.max_result_bytes {
-            tracing::warn!(server = &**server, uri, "the result is too large to be shown by the tool's page");
-            return;
-        }
-        // `toolCallId` is for front ends that show a page in the place of its call.
-        let content = json!({
-            "result": result, "resourceUri": uri, "serverHash": server, "serverId": server, "toolInput": arguments,
-            "toolCallId": cx.call_id(),
-        });
-        let Value::Object(content) = content else { return };
-        let id = MessageId::from(format!("{ACTIVITY}-{}", cx.call_id()));
-        cx.emit_after_result(ActivitySnapshot::new(id, ACTIVITY, content).into());
-    }
-}
-
 /// Removes the secrets from all texts of a result.
 pub(super) fn redact(result: &mut Value, secrets: &Secrets) {
     match result {
@@ -76,6 +49,8 @@ pub(super) fn redact(result: &mut Value, secrets: &Secrets) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
