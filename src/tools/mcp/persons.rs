@@ -10,10 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{McpServer, McpServerOptions, listing};
+use super::{McpServer, McpServerOptions, listing, server::PersonConnections};
 use crate::{
     agent::RunContext,
     auth::owner_of,
@@ -31,7 +32,7 @@ const MAX_CONNECTIONS: usize = 200;
 const IDLE_TIME: Duration = Duration::from_secs(600);
 
 /// The connections of people to one server.
-pub(super) struct Persons {
+struct Persons {
     server: Arc<str>,
     options: McpServerOptions,
     login: PersonLogin,
@@ -74,7 +75,7 @@ impl Persons {
 
     async fn connect(self: Arc<Self>, cx: ToolContext) -> Result<MessageContent, ToolError> {
         let server = &self.server;
-        let Some(connection) = self.connection(cx.run()).await else { return Err(self.login.question(&cx)) };
+        let Some(connection) = self.clone().connection(cx.run()).await else { return Err(self.login.question(&cx)) };
         connection.ready().await;
         if connection.is_connected() {
             let tools = connection.tools();
@@ -86,9 +87,11 @@ impl Persons {
             Err(connection.supervisor.caller.unavailable())
         }
     }
+}
 
-    /// Returns the connection of the person of a run; `None` without a login.
-    pub(super) async fn connection(self: &Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>> {
+#[async_trait]
+impl PersonConnections for Persons {
+    async fn connection(self: Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>> {
         let owner = owner_of(cx.principal());
         let login_id = self.login.id(&owner).await;
         let mut connections = self.connections.lock();
@@ -114,8 +117,7 @@ impl Persons {
         Some(server)
     }
 
-    /// Closes all, each of which knows the others.
-    pub(super) fn close(&self) {
+    fn close(&self) {
         // Dropped after the lock, because each drop is a connection's.
         let closed = std::mem::take(&mut *self.connections.lock());
         drop(closed);

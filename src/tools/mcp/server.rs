@@ -23,7 +23,6 @@ use super::{
     call::McpCaller,
     features,
     options::{McpServerOptions, McpTransport},
-    persons::Persons,
     supervisor::{STOPPED, Supervisor, ToolList},
     tool::McpTool,
 };
@@ -39,9 +38,19 @@ pub struct McpServer {
     pub(super) supervisor: Arc<Supervisor>,
     task: Mutex<Option<SupervisorTask>>,
     /// At a server that people log in at: their connections. The connection of a person has none.
-    pub(super) persons: Option<Arc<Persons>>,
+    pub(super) persons: Option<Arc<dyn PersonConnections>>,
     /// The tool that asks for a login.
     pub(super) connect: Option<Arc<dyn Tool>>,
+}
+
+/// The connections of people to one server.
+#[async_trait]
+pub(super) trait PersonConnections: Send + Sync {
+    /// Returns the connection of the person of a run; `None` without a login.
+    async fn connection(self: Arc<Self>, cx: &RunContext) -> Option<Arc<McpServer>>;
+
+    /// Closes all, each of which knows the others.
+    fn close(&self);
 }
 
 struct SupervisorTask {
@@ -91,7 +100,7 @@ impl McpServer {
 
     /// Returns the connection of the person of a run; `None` without a login.
     async fn of_run(&self, cx: &RunContext) -> Option<Arc<Self>> {
-        self.persons.as_ref()?.connection(cx).await
+        self.persons.clone()?.connection(cx).await
     }
 
     fn forget_people(&self) {
