@@ -58,6 +58,13 @@ function mcpServer() {
     return text("done");
   });
 
+  server.registerTool("echoing_steps", { annotations: none }, async (extra) => {
+    const message = `sent ${extra.requestInfo?.headers?.authorization}`;
+    const params = { progressToken: extra._meta.progressToken, progress: 1, message };
+    await extra.sendNotification({ method: "notifications/progress", params });
+    return text("done");
+  });
+
   server.registerTool("dense", { inputSchema: { count: z.number() } }, async ({ count }) => ({
     ...text("x".repeat(2_000_000)),
     structuredContent: { items: Array(count).fill({ a: 1 }) },

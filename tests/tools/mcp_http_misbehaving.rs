@@ -208,3 +208,25 @@ async fn a_refused_call_is_told_from_one_of_unknown_outcome() {
         assert_eq!(fake.calls(), 1, "{status}");
     }
 }
+
+/// A task can end with the response that begins it, and a gateway can repeat the headers of the request in it.
+#[tokio::test]
+async fn a_task_that_has_ended_at_once_shows_no_secret_of_the_request() {
+    let ended =
+        |task: &str| format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"resultType":"task","taskId":"t",{task}}}}}"#);
+    let completed = ended(r#""status":"completed","result":{"content":"you sent open-sesame"}"#);
+    let failed = ended(r#""status":"failed","error":{"message":"open-sesame is refused"}"#);
+    for (answer, expected) in [
+        (completed, Ok("you sent [redacted]")),
+        (failed, Err("The task of the MCP server `test` has failed: [redacted] is refused")),
+    ] {
+        let (_fake, url) = Fake::start(Forgets::NotFound, StatusCode::OK, &answer).await;
+        let mut options = McpServerOptions::url(format!("{url}/mcp/"));
+        options.headers.insert("Authorization".to_owned(), "Bearer open-sesame".into());
+        let result = McpFixture::new(options).ready().await.call("act", json!({})).await;
+        match expected {
+            Ok(expected) => assert_eq!(text(result), expected),
+            Err(expected) => assert_eq!(error_message(result), expected),
+        }
+    }
+}

@@ -240,6 +240,16 @@ async fn progress_is_shown_and_extends_the_time_limit_up_to_its_maximum() {
     }
 }
 
+#[tokio::test]
+async fn progress_shows_no_access_token() {
+    let server = SdkServer::start("oauth").await;
+    let mcp = connect_with_oauth(&server, "/token").await;
+    let cx = context_of(None, &[]);
+    assert_eq!(text(call_in(&mcp, "echoing_steps", json!({}), &cx).await), "done");
+    let shown: Vec<_> = cx.take_events().into_iter().map(activity).collect();
+    assert_eq!(shown[0]["message"], "sent Bearer [redacted]");
+}
+
 fn activity(event: Event) -> Value {
     let Event::ActivitySnapshot(event) = event else { panic!("{event:?}") };
     assert_eq!(event.activity_type, "agui-server.tool_progress");

@@ -94,16 +94,21 @@ impl McpCaller {
         cx.trace().span().record("mcp.method.name", request.method()).record("agui.mcp.server", &*self.server);
         cx.trace().add_to(&mut headers);
         let _turn = client.state.calls.turn().await;
+        let add_tokens =
+            |secrets: &mut Secrets| client.tokens.iter().flat_map(Tokens::secrets).for_each(|it| secrets.add(&it));
         let responded = match client.send_for_run(request, headers, cx, self.options.max_timeout).await {
             Ok((pending, open)) => {
+                add_tokens(&mut secrets);
                 let (begin, asked) = (Instant::now(), HashMap::new());
                 let (caller, last_sign, last_progress, last_shown) = (self, begin, None, None);
-                let call = OngoingCall { caller, cx, begin, last_sign, last_progress, last_shown, asked };
+                let secrets = &secrets;
+                let call = OngoingCall { caller, secrets, cx, begin, last_sign, last_progress, last_shown, asked };
                 call.finish(pending, open, &client).await?
             }
             Err(error) => Err(error),
         };
-        client.tokens.iter().flat_map(Tokens::secrets).for_each(|secret| secrets.add(&secret));
+        // A token can have been renewed meanwhile.
+        add_tokens(&mut secrets);
         match responded {
             Ok(response) => Ok((response, secrets)),
             Err(error) => Err(self.tool_error(error, &client, &secrets, cx)),
@@ -177,6 +182,8 @@ impl McpCaller {
 
 struct OngoingCall<'c> {
     caller: &'c McpCaller,
+    /// What progress must not show.
+    secrets: &'c Secrets,
     cx: &'c ToolContext,
     begin: Instant,
     /// The time of the last progress, or of the begin.
@@ -255,7 +262,7 @@ impl OngoingCall<'_> {
             Some(total) => format!("{progress} of {total}"),
             None => progress.to_string(),
         });
-        let text = self.caller.secrets.redact(&text).unwrap_or(text);
+        let text = self.secrets.redact(&text).unwrap_or(text);
         let text = shortened(&text, MAX_PROGRESS_CHARS);
         // Without waiting for the client: a slow client must not keep the answer waiting.
         let _ = self.cx.show_progress(text, total.map(|total| progress / total));

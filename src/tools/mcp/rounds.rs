@@ -83,7 +83,7 @@ impl McpCaller {
                     // Whoever goes on with the run asks for the task, in place of calling again.
                     cx.keep_in_log(round.to_value());
                     cx.run().written().await;
-                    return self.finish_task(round, Some(response), cx).await;
+                    return self.finish_task(round, Some((response, secrets)), cx).await;
                 }
                 _ => return Ok((response, secrets)),
             }
@@ -127,12 +127,11 @@ impl McpCaller {
     }
 
     /// Asks for a task until it has ended. It is cancelled with the call, unless another server goes on with the run.
-    async fn finish_task(&self, mut round: Round, begun: Option<Value>, cx: &ToolContext) -> McpResponse {
+    async fn finish_task(&self, mut round: Round, begun: Option<(Value, Secrets)>, cx: &ToolContext) -> McpResponse {
         let id = round.task.clone().ok_or_else(|| self.error("made a task without an id of the call."))?;
         let mut running = RunningTask { caller: self, cx, id: Some(id.clone()) };
         let (begin, mut last_seen, mut shown) = (Instant::now(), Instant::now(), None);
-        let mut task = begun.unwrap_or_default();
-        let mut secrets = Secrets::default();
+        let (mut task, mut secrets) = begun.unwrap_or_default();
         loop {
             let text = |key: &str| task.get(key).and_then(Value::as_str).map(str::to_owned);
             let message = text("statusMessage").filter(|message| !message.trim().is_empty());
