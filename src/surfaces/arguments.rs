@@ -145,7 +145,7 @@ impl ArgumentsReader {
             self.string_char(char);
             if self.depth == 0 && !self.string.is_open {
                 self.close(Place::AfterValue, each);
-            } else if !self.string.is_in_escape() && !(was_escaped && ends_with_high_surrogate(&self.raw)) {
+            } else if !(self.string.is_in_escape() || was_escaped && ends_with_high_surrogate(&self.raw)) {
                 self.whole = self.raw.len();
             }
             return;

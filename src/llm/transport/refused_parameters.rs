@@ -108,9 +108,12 @@ impl RefusedParameters {
         let said = refusal.to_lowercase();
         let count = || repaired(Partner::Model, Repair::ParameterLeftOut);
         if said.contains("invalid") && said.contains("signature") && said.contains("thinking") {
+            if !remove_thinking(&mut json) {
+                return None;
+            }
             tracing::warn!("a model provider refused the signature of earlier thinking; asking again without thinking");
             count();
-            return remove_thinking(&mut json).then(|| Bytes::from(json.to_string()));
+            return Some(Bytes::from(json.to_string()));
         }
         if !REFUSALS.iter().any(|words| said.contains(words)) {
             return None;

@@ -44,8 +44,7 @@ pub(super) fn requested_wait(headers: &HeaderMap, body: &[u8]) -> Retry {
         // Some of the API's errors are in a list.
         let details = body.get(0).unwrap_or(&body).pointer("/error/details")?.as_array()?;
         let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
-        let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
-        Duration::try_from_secs_f64(seconds).ok()
+        seconds(delay.strip_suffix('s')?, 1.0)
     };
     let wait = text("retry-after-ms")
         .and_then(|text| seconds(text, 0.001))
@@ -94,6 +93,7 @@ mod tests {
         let asked = |body: &str| requested_wait(&HeaderMap::new(), body.as_bytes());
         assert_eq!(asked(&body("34.4s")), Retry::After(Duration::from_millis(34_400)));
         assert_eq!(asked(&format!("[{}]", body("1s"))), Retry::After(Duration::from_secs(1)));
+        assert_eq!(asked(&body("1e300s")), Retry::After(Duration::MAX));
         for body in ["", "[]", "{}", &body("soon"), &body("-1s"), &body("1")] {
             assert_eq!(asked(body), Retry::Backoff, "{body}");
         }

@@ -2,7 +2,8 @@
 //!
 //! Changes of 10 ms are sent with one statement: a `NOTIFY` inside each transaction costs 90 % of the
 //! throughput, because Postgres commits such transactions one at a time. A failed notification is not repeated, because
-//! receivers also poll, and not written to the disk, which would cost as much as a change. Those of announcements do not, so the next notification that succeeds says that some were lost.
+//! receivers also poll, and not written to the disk, which would cost as much as a change. Receivers of announcements do not
+//! poll, so the next notification that succeeds says that some were lost.
 
 use std::{
     collections::{BTreeSet, HashSet},

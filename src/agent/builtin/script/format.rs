@@ -249,7 +249,7 @@ fn thousand() -> u64 {
 
 fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(untagged, expecting = "expected a text or a list of texts")]
     enum OneOrMore {
         One(String),
         More(Vec<String>),
