@@ -7,7 +7,7 @@ use prometheus_client::metrics::{counter::Counter, gauge::Gauge, histogram::Hist
 
 use super::{
     area::metrics,
-    labels::{BoundedNames, Counters, Histograms, Labels, known_code},
+    labels::{Counters, Histograms, Labels, MAX_NAMES, OTHER, known_code},
 };
 use crate::base::RunErrorCode;
 
@@ -31,6 +31,7 @@ pub(crate) struct CountedRunEnd<'r> {
 }
 
 /// What is counted of an agent's runs. Kept by its name: to look it up by labels took 2 % of the instructions of a short run.
+/// Agents beyond [`MAX_NAMES`] are counted together, as [`OTHER`].
 struct AgentRuns {
     label: (&'static str, Cow<'static, str>),
     duration: Histogram,
@@ -41,7 +42,6 @@ struct AgentRuns {
 }
 
 metrics! { RunMetrics {
-    names: BoundedNames,
     agents: RwLock<BTreeMap<String, Arc<AgentRuns>>>,
     /// Ended runs by agent, outcome and error code
     ended: Counters<3> = "runs",
@@ -98,19 +98,20 @@ impl RunMetrics {
         if let Some(known) = self.agents.read().get(name) {
             return known.clone();
         }
-        let label = ("agent", Cow::from(self.names.bounded(name)));
-        let labels: Labels<1> = [label.clone()];
-        let agent = Arc::new(AgentRuns {
-            duration: self.duration.get_or_create_owned(&labels),
-            first_event: self.first_event.get_or_create_owned(&labels),
-            first_token: self.first_token.get_or_create_owned(&labels),
-            repairs: self.repairs.get_or_create_owned(&labels),
-            violations: self.violations.get_or_create_owned(&labels),
-            label,
+        let mut agents = self.agents.write();
+        let name = if agents.len() < MAX_NAMES || agents.contains_key(name) { name } else { OTHER };
+        let agent = agents.entry(name.to_owned()).or_insert_with(|| {
+            let label = ("agent", Cow::from(name.to_owned()));
+            let labels: Labels<1> = [label.clone()];
+            Arc::new(AgentRuns {
+                duration: self.duration.get_or_create_owned(&labels),
+                first_event: self.first_event.get_or_create_owned(&labels),
+                first_token: self.first_token.get_or_create_owned(&labels),
+                repairs: self.repairs.get_or_create_owned(&labels),
+                violations: self.violations.get_or_create_owned(&labels),
+                label,
+            })
         });
-        if agent.label.1 == name {
-            self.agents.write().insert(name.to_owned(), agent.clone());
-        }
-        agent
+        agent.clone()
     }
 }
