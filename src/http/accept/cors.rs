@@ -97,7 +97,7 @@ pub(crate) fn layer(cors: &Cors, has_authentication: bool) -> CorsLayer {
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers([REQUEST_ID, header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::ETAG, header::LOCATION])
         .max_age(Duration::from_secs(3600))
-        // What else the response to a preflight depends on is of no use: no cache keeps one by its URL alone.
+        // A browser keeps the response to a preflight for its origin, method and headers, and no other cache keeps one.
         .vary([header::ORIGIN])
 }
 

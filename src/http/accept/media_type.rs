@@ -20,13 +20,12 @@ pub(crate) fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 /// Refuses a request whose body is not JSON.
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let content_type = headers.get(header::CONTENT_TYPE);
-    let is_json = |value: &str| {
+    let is_json_type = |value: &str| {
         let essence = essence(value);
         essence == JSON || (essence.starts_with("application/") && essence.ends_with("+json"))
     };
-    // Most clients send just this: to parse it took 1 % of the instructions of a short run.
-    let is_plain = content_type.is_some_and(|value| value == JSON);
-    if !is_plain && !content_type.and_then(|value| value.to_str().ok()).is_some_and(is_json) {
+    // Most clients send just `JSON`: to parse it took 1 % of the instructions of a short run.
+    if !content_type.is_some_and(|value| value == JSON || value.to_str().is_ok_and(is_json_type)) {
         return Err(ApiError::not_json(content_type));
     }
     match headers.get(header::CONTENT_ENCODING) {
