@@ -142,6 +142,7 @@ async fn a_server_that_was_restarted_is_used_again_without_a_handshake() {
     // On a slow machine the server's end is noticed, and it is connected to again.
     let mcp = mcp.connected().await;
     assert_eq!(text(mcp.call("echo", json!({ "text": "again" })).await), "again");
+    assert_eq!(modern.received("initialize").len(), 0);
 }
 
 #[tokio::test]
