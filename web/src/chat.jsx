@@ -52,7 +52,7 @@ export function Chat({ session }) {
         {calls.map((call) => <PageToolQuestion key={call.id} session={session} call={call} />)}
         {session.isRunning && <p class="working"><span /><span /><span /></p>}
         {!session.isRunning && <Starters session={session} texts={session.offered} />}
-        {session.error && <ErrorNote session={session} error={session.error} />}
+        {session.error && !session.error.isAtField && <ErrorNote session={session} error={session.error} />}
         {!session.error && <EndOfRun session={session} />}
       </div>
       <p class="visually-hidden" role="status">{announcement(session)}</p>

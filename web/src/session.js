@@ -46,7 +46,7 @@ export class Session {
   phase = "loading";
   /** Why the key was refused. */
   keyProblem;
-  /** What failed last: { code, message }. */
+  /** What failed last: { code, message, isAtField }. `isAtField`: a question's field shows the message. */
   error;
   agents = [];
   /** The chosen agent, and what it can do. */
@@ -263,7 +263,7 @@ export class Session {
       onStateChanged: () => this.changed(),
       onRunErrorEvent: ({ event }) => {
         this.error = { code: event.code, message: event.message };
-        if (event.code === REFUSED) this.#askAgain(event.message);
+        if (event.code === REFUSED) this.error.isAtField = this.#askAgain(event.message);
       },
     });
     return agent;
@@ -527,12 +527,9 @@ export class Session {
     this.changed();
     if (this.questions().length > 0) return;
     await this.run([...this.answers.values()]);
-    // The reason stands at the field.
-    if (this.error && [...this.refused.values()].some(({ refusal }) => refusal)) this.error = undefined;
-    this.changed();
   }
 
-  /** Asks again what the last run has brought answers to, of which the server has refused one. */
+  /** Asks again what the last run has brought answers to, of which the server has refused one. Returns whether the reason has a field. */
   #askAgain(reason) {
     const answers = this.#resume ?? [];
     this.answered = this.answered.slice(0, this.answered.length - answers.length);
@@ -541,6 +538,7 @@ export class Session {
     this.refused = new Map(answers.map(({ interruptId, payload }) => [
       interruptId, { payload, refusal: name && interruptId === id ? { name, text } : undefined },
     ]));
+    return [...this.refused.values()].some(({ refusal }) => refusal);
   }
 
   /** Whether a click on a surface can start a run. */
