@@ -790,8 +790,9 @@ test("with authentication the page asks for the key and keeps it in the tab", as
     await threads(page).getByText("No threads").waitFor();
     assert.equal(await chat(page).getByRole("article").count(), 0, "messages that another key has read");
   } finally {
-    // A page that is open would report that its server is gone.
-    await Promise.all(used.context.pages().map((page) => page.close()));
+    // A page that is open would report that its server is gone. Each has a context of its own.
+    const pages = used.browser.contexts().flatMap((context) => context.pages());
+    await Promise.all(pages.map((page) => page.close()));
     await server.stop();
   }
   expectProblem("401 (Unauthorized)");
