@@ -185,6 +185,10 @@ async fn an_access_token_is_kept_and_replaced_after_a_401() {
     let resource = format!("{}/mcp", server.address);
     let expected = json!({ "grant_type": "client_credentials", "resource": resource, "scope": "read write" });
     assert_eq!(record[0], expected);
+    mcp.server.stop().await;
+    let mcp = mcp.connected().await;
+    token_in_use(&mcp).await;
+    assert_eq!(server.record().await.len(), 1, "another connection asks for no token");
     server.get("/revoke").await;
     let calls = (0..5).map(|_| token_in_use(&mcp));
     futures::future::join_all(calls).await;

@@ -20,7 +20,6 @@ use super::{
     flood::{MAX_MESSAGES, WINDOW},
     handler::{ConnectionState, ServerHandler},
     http_client::{McpHttpClient, is_unreachable},
-    oauth::AccessTokens,
     options::McpTransport,
     process::ServerProcess,
     tokens::Tokens,
@@ -151,13 +150,9 @@ impl McpConnection {
                     }
                 }
             }
-            McpTransport::Http { url, headers, oauth, person } => {
+            McpTransport::Http { url, headers, tokens } => {
                 let http = upstream::direct_client(&upstream::ClientOptions::default())
                     .map_err(|error| failed(format!("the HTTP client cannot be created: {error}"), true))?;
-                let of_server = oauth.as_deref().map(|(oauth, secret)| {
-                    Tokens::OfServer(Arc::new(AccessTokens::new(oauth.clone(), secret.clone(), url, http.clone())))
-                });
-                let tokens = person.clone().map(Tokens::OfPerson).or(of_server);
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
                 config.custom_headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
                 let client = McpHttpClient { http, tokens: tokens.clone() };
@@ -166,7 +161,7 @@ impl McpConnection {
                 let service = timeout(limit, handler.serve_with_lifecycle(transport, opening.lifecycle())).await;
                 let silent = || format!("it does not say in {} s which revisions it knows", limit.as_secs());
                 let service = service.map_err(|_| failed(silent(), false))?;
-                (service.map_err(|error| OpenError::of(&error))?, None, tokens)
+                (service.map_err(|error| OpenError::of(&error))?, None, tokens.clone())
             }
         };
         Ok(Self::of(service, state, tokens, process))

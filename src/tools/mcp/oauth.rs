@@ -2,8 +2,7 @@
 //!
 //! A token is kept until shortly before it expires, or until the MCP server refuses it. It is renewed with the refresh
 //! token, if the authorization server gave one, and otherwise with the client's credentials. Concurrent requests share
-//! one renewal, and its failure. Until a token expires, it is used while a renewal
-//! runs and if the renewal fails. Rules:
+//! one renewal, and its failure. Until a token expires, it is used while a renewal runs and if the renewal fails. Rules:
 //! <https://modelcontextprotocol.io/extensions/auth/oauth-client-credentials>,
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization>, RFC 6749 and RFC 8707.
 //!
@@ -22,7 +21,7 @@ use crate::{
         login::{ClientAuth, ClientCredentials, TokenSource, ask_for_token},
         options::InvalidOption,
     },
-    upstream::{secret_names::secret_variable, trust::is_trusted_url},
+    upstream::{self, secret_names::secret_variable, trust::is_trusted_url},
 };
 
 /// A token is renewed this long before it expires, or when a fifth of its time is left if that is later.
@@ -68,9 +67,13 @@ impl OAuthOptions {
         Err(invalid(key, problem))
     }
 
-    /// Reads the secret from the environment.
-    pub(super) fn client_secret(&self) -> Result<String, InvalidOption> {
-        secret_variable(&self.client_secret_env).map_err(|problem| invalid("client_secret_env", problem))
+    /// Returns the tokens for the server at an address, with the client's secret from the environment.
+    pub(super) fn tokens(&self, resource: &str) -> Result<AccessTokens, InvalidOption> {
+        let secret =
+            secret_variable(&self.client_secret_env).map_err(|problem| invalid("client_secret_env", problem))?;
+        let client = upstream::direct_client(&upstream::ClientOptions::default())
+            .map_err(|error| invalid("token_url", format!("the HTTP client cannot be created: {error}")))?;
+        Ok(AccessTokens::new(self.clone(), secret, resource, client))
     }
 }
 
@@ -97,7 +100,7 @@ struct Token {
 }
 
 impl AccessTokens {
-    pub(super) fn new(options: OAuthOptions, secret: String, resource: &str, client: Client) -> Self {
+    fn new(options: OAuthOptions, secret: String, resource: &str, client: Client) -> Self {
         // RFC 8707: a resource has no fragment.
         let resource = resource.split('#').next().map(str::to_owned);
         let credentials =
@@ -218,7 +221,7 @@ mod tests {
         let text = format!("token_url = {token_url:?}\nclient_id = \"agui\"\nclient_secret_env = \"X\"");
         let options: OAuthOptions = toml::from_str(&text).unwrap();
         options.check().unwrap();
-        let client = crate::upstream::direct_client(&Default::default()).unwrap();
+        let client = upstream::direct_client(&Default::default()).unwrap();
         AccessTokens::new(options, SECRET.to_owned(), "http://localhost/mcp", client)
     }
 

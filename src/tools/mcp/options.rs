@@ -7,7 +7,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use serde::Deserialize;
 use smart_default::SmartDefault;
 
-use super::{annotations::McpApproval, oauth::OAuthOptions};
+use super::{annotations::McpApproval, oauth::OAuthOptions, tokens::Tokens};
 use crate::base::units;
 use crate::tools::{
     CallerHeader, Repeat,
@@ -104,9 +104,8 @@ pub(super) enum McpTransport {
     Http {
         url: String,
         headers: HeaderMap,
-        oauth: Option<Box<(OAuthOptions, String)>>,
-        /// The tokens of a person, or none for everybody, at a server that people log in at.
-        person: Option<Arc<PersonTokens>>,
+        /// They outlive a connection.
+        tokens: Option<Tokens>,
     },
 }
 
@@ -204,9 +203,9 @@ impl McpServerOptions {
     pub(super) fn transport(&self, person: Option<Arc<PersonTokens>>) -> Result<McpTransport, InvalidOption> {
         self.check()?;
         if let Some(url) = &self.url {
-            let oauth =
-                self.oauth.as_ref().map(|oauth| Ok(Box::new((oauth.clone(), oauth.client_secret()?)))).transpose()?;
-            return Ok(McpTransport::Http { url: url.clone(), headers: header_map(&self.headers)?, oauth, person });
+            let of_server = || self.oauth.as_ref().map(|oauth| Ok(Tokens::OfServer(Arc::new(oauth.tokens(url)?))));
+            let tokens = person.map(|person| Ok(Tokens::OfPerson(person))).or_else(of_server).transpose()?;
+            return Ok(McpTransport::Http { url: url.clone(), headers: header_map(&self.headers)?, tokens });
         }
         let mut command = self.command.iter().flatten().cloned();
         let mut environment: Vec<_> = self.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
