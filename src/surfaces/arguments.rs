@@ -39,23 +39,31 @@ enum Place {
 #[derive(Debug, Default)]
 pub(crate) struct StringScan {
     pub(crate) is_open: bool,
-    /// The number of characters that an escape sequence lacks.
+    /// 1 after the backslash of an escape sequence; one more than its digits that are missing after its `u`; else 0.
     escape: u8,
+    /// The UTF-16 code unit of the escape sequence before; 0 after another character.
+    unit: u16,
 }
 
 impl StringScan {
     pub(crate) fn read(&mut self, char: char) {
         match (self.escape, char) {
             (0, '\\') => self.escape = 1,
-            (0, '"') => self.is_open = !self.is_open,
-            (1, 'u') => self.escape = 5,
-            (0..=2, _) => self.escape = 0,
-            (left, _) => self.escape = left - 1,
+            (1, 'u') => (self.escape, self.unit) = (5, 0),
+            (0 | 1, _) => {
+                self.is_open ^= self.escape == 0 && char == '"';
+                (self.escape, self.unit) = (0, 0);
+            }
+            (left, digit) => {
+                self.escape = if left == 2 { 0 } else { left - 1 };
+                self.unit = self.unit << 4 | digit.to_digit(16).unwrap_or_default() as u16;
+            }
         }
     }
 
-    pub(crate) fn is_in_escape(&self) -> bool {
-        self.escape > 0
+    /// Returns whether the text ends within an escape sequence, or with one that needs another one to be a character.
+    pub(crate) fn is_within_char(&self) -> bool {
+        self.escape > 0 || (0xD800..0xDC00).contains(&self.unit)
     }
 }
 
@@ -141,11 +149,10 @@ impl ArgumentsReader {
         let is_scalar = self.depth == 0 && !self.string.is_open && !self.raw.is_empty();
         let is_array = self.raw.starts_with('[');
         if self.string.is_open || char == '"' && !is_scalar {
-            let was_escaped = self.string.is_in_escape();
             self.string_char(char);
             if self.depth == 0 && !self.string.is_open {
                 self.close(Place::AfterValue, each);
-            } else if !(self.string.is_in_escape() || was_escaped && ends_with_high_surrogate(&self.raw)) {
+            } else if !self.string.is_within_char() {
                 self.whole = self.raw.len();
             }
             return;
@@ -207,12 +214,6 @@ impl ArgumentsReader {
             _ => {}
         }
     }
-}
-
-/// Returns whether the text ends with an escape sequence that needs another one to be a character.
-pub(crate) fn ends_with_high_surrogate(raw: &str) -> bool {
-    let tail = raw.len().checked_sub(6).and_then(|at| raw.get(at..)).and_then(|tail| tail.strip_prefix("\\u"));
-    tail.and_then(|hex| u16::from_str_radix(hex, 16).ok()).is_some_and(|unit| (0xD800..0xDC00).contains(&unit))
 }
 
 #[cfg(test)]

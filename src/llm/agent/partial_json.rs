@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::surfaces::arguments::{StringScan, ends_with_high_surrogate};
+use crate::surfaces::arguments::StringScan;
 
 /// Returns the value that the beginning of a JSON text has so far: open strings, arrays and objects end where the text ends, and
 /// numbers, words and names that may go on are left out. `None` if there is nothing yet.
@@ -20,7 +20,7 @@ pub(super) fn completed(beginning: &str) -> Option<Value> {
                 is_name = std::mem::take(&mut expects_name);
             }
             string.read(char);
-            if !is_name && !string.is_in_escape() && !ends_with_high_surrogate(&beginning[..end]) {
+            if !is_name && !string.is_within_char() {
                 let quote = if string.is_open { "\"" } else { "" };
                 whole = (end, format!("{quote}{}", closing(&open)));
             }
@@ -72,6 +72,7 @@ mod tests {
             ("{\"name\": \"A\\u00e", Some(json!({ "name": "A" }))),
             ("{\"name\": \"A\\ud83d", Some(json!({ "name": "A" }))),
             ("{\"name\": \"A\\ud83d\\ude00", Some(json!({ "name": "A😀" }))),
+            ("{\"name\": \"A\\\\ud83d", Some(json!({ "name": "A\\ud83d" }))),
             ("{\"a\": 1", Some(json!({}))),
             ("{\"a\": 1, \"b", Some(json!({ "a": 1 }))),
             ("{\"a\": [1, 2", Some(json!({ "a": [1] }))),
