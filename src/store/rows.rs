@@ -213,7 +213,8 @@ pub(super) fn numbered_state(row: &impl DbRow) -> StoreResult<(i64, Value)> {
 pub(super) fn copied_run(row: &impl DbRow) -> StoreResult<(CopiedRun, Option<i64>)> {
     let (interrupts, answered) = (list(row, "interrupts")?, list(row, "answered")?);
     let run = CopiedRun { record: run(row)?, head: number(row, "head")?, state: None, interrupts, answered };
-    Ok((run, optional_number(row, "state")?))
+    let state = run.record.state;
+    Ok((run, state))
 }
 
 impl EventPage {

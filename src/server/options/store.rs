@@ -61,6 +61,6 @@ impl StoreConfig {
 impl fmt::Debug for StoreConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = self.url.split(':').next().unwrap_or_default();
-        f.debug_struct("Store").field("url", &format_args!("{scheme}:…")).finish()
+        f.debug_struct("StoreConfig").field("url", &format_args!("{scheme}:…")).finish_non_exhaustive()
     }
 }

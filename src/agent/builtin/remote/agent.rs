@@ -249,11 +249,10 @@ fn run_error(error: RunError, cx: &RunContext) -> AgentError {
 fn close_in_background(mut frames: ServerEvents, mut late: usize) {
     let closing = async move {
         let reading = async {
-            while let Some(Ok(_)) = frames.next().await {
+            while late < MAX_LATE_EVENTS
+                && let Some(Ok(_)) = frames.next().await
+            {
                 late += 1;
-                if late >= MAX_LATE_EVENTS {
-                    break;
-                }
             }
         };
         let closed = timeout(CLOSE_TIMEOUT, reading).await.is_ok();
