@@ -39,31 +39,32 @@ enum Place {
 #[derive(Debug, Default)]
 pub(crate) struct StringScan {
     pub(crate) is_open: bool,
-    /// 1 after the backslash of an escape sequence; one more than its digits that are missing after its `u`; else 0.
-    escape: u8,
+    /// Whether the last character is the backslash of an escape sequence.
+    is_escaped: bool,
+    /// The number of hexadecimal digits that an escape sequence lacks.
+    digits: u8,
     /// The UTF-16 code unit of the escape sequence before; 0 after another character.
     unit: u16,
 }
 
 impl StringScan {
     pub(crate) fn read(&mut self, char: char) {
-        match (self.escape, char) {
-            (0, '\\') => self.escape = 1,
-            (1, 'u') => (self.escape, self.unit) = (5, 0),
-            (0 | 1, _) => {
-                self.is_open ^= self.escape == 0 && char == '"';
-                (self.escape, self.unit) = (0, 0);
-            }
-            (left, digit) => {
-                self.escape = if left == 2 { 0 } else { left - 1 };
-                self.unit = self.unit << 4 | digit.to_digit(16).unwrap_or_default() as u16;
-            }
+        if self.digits > 0 {
+            self.digits -= 1;
+            self.unit = self.unit << 4 | char.to_digit(16).unwrap_or_default() as u16;
+            return;
         }
+        match (self.is_escaped, char) {
+            (true, 'u') => self.digits = 4,
+            (false, '"') => self.is_open = !self.is_open,
+            _ => {}
+        }
+        (self.is_escaped, self.unit) = (!self.is_escaped && char == '\\', 0);
     }
 
     /// Returns whether the text ends within an escape sequence, or with one that needs another one to be a character.
     pub(crate) fn is_within_char(&self) -> bool {
-        self.escape > 0 || (0xD800..0xDC00).contains(&self.unit)
+        self.is_escaped || self.digits > 0 || (0xD800..0xDC00).contains(&self.unit)
     }
 }
 

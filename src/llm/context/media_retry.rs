@@ -140,11 +140,11 @@ fn value_of(source: &PartSource) -> &str {
 
 /// A request that is too long may be so because of its media.
 fn is_about_media(error: &ModelError) -> bool {
-    let names_media = || {
-        let message = error.message().to_lowercase();
-        WORDS.iter().any(|word| message.contains(word))
-    };
-    error.code() == CONTEXT_TOO_LONG || error.code() == RunErrorCode::ModelRejected.as_str() && names_media()
+    if error.code() != RunErrorCode::ModelRejected.as_str() {
+        return error.code() == CONTEXT_TOO_LONG;
+    }
+    let message = error.message().to_lowercase();
+    WORDS.iter().any(|word| message.contains(word))
 }
 
 fn has_media(turns: &mut [Turn]) -> bool {

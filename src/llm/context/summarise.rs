@@ -68,10 +68,8 @@ impl FittedModel {
         let summariser = options.summariser.as_deref().unwrap_or(&*self.model);
         let writing = write(summariser, previous.map(|summary| summary.text), &old, cx);
         let text = timeout(SUMMARY_TIMEOUT, writing).await.unwrap_or_else(|_| {
-            Err(ModelError::new(
-                RunErrorCode::ModelTimeout.as_str(),
-                format!("it took longer than {SUMMARY_TIMEOUT:?}"),
-            ))
+            let problem = format!("it took longer than {SUMMARY_TIMEOUT:?}");
+            Err(ModelError::new(RunErrorCode::ModelTimeout.as_str(), problem))
         })?;
         let Some((message, event)) = summary::stored(text, &messages[first..end]) else { return Ok(None) };
         messages.push(message);

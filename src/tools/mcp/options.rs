@@ -104,7 +104,7 @@ pub(super) enum McpTransport {
     Http {
         url: String,
         headers: HeaderMap,
-        /// They outlive a connection.
+        /// The access tokens for the server, if it needs some. They outlive a connection.
         tokens: Option<Tokens>,
     },
 }
