@@ -42,7 +42,9 @@ async fn main() {
     }
     let folder = tempfile::tempdir_in(".").unwrap();
     for round in 0..ROUNDS {
-        for (name, store) in [("plain", "none"), ("detached, memory", "memory"), ("detached, SQLite", "bench.db")] {
+        for (name, store) in
+            [("plain, memory", "plain"), ("detached, memory", "memory"), ("detached, SQLite", "bench.db")]
+        {
             let store =
                 if store == "bench.db" { format!("{}", folder.path().join(store).display()) } else { store.into() };
             let delays = measure(&store).await;
@@ -55,11 +57,10 @@ async fn main() {
 async fn server(port: u16, store: &str) {
     let mut server = Server::new().agent("bench", bench);
     server = match store {
-        "none" => server.stateless(),
-        "memory" => server,
+        "plain" | "memory" => server,
         path => server.store(Arc::new(SqliteStore::open(Path::new(path)).await.unwrap())),
     };
-    if store != "none" {
+    if store != "plain" {
         let mut options = ThreadOptions::default();
         options.runs.on_disconnect = OnDisconnect::Continue;
         server = server.thread_options(options);

@@ -3,7 +3,7 @@
 //!
 //! `forwardedProps` controls it: `n` text deltas, and `mode`: `burst` sends them at once, `yield` yields to the runtime
 //! before each, `sleep` waits `delayUs` microseconds before each. The server has its ordinary limits, except for the
-//! number of runs. STORE is `memory`, the URL of a Postgres, or the path of a SQLite file; without it, nothing is stored.
+//! number of runs. STORE is `memory`, which is the default, the URL of a Postgres, or the path of a SQLite file.
 //! With `detached`, runs continue when their client leaves. With `spans`, the spans of traces are made, and sent nowhere.
 //! With `record`, runs are recorded in a new folder of the temporary directory.
 
@@ -24,8 +24,6 @@ use tracing_subscriber::{filter::Targets, layer::SubscriberExt as _, util::Subsc
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-const MESSAGE: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
-
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let (flags, arguments): (Vec<_>, Vec<_>) =
@@ -37,8 +35,7 @@ async fn main() -> std::io::Result<()> {
     let port = arguments.first().and_then(|port| port.parse().ok()).unwrap_or(8099);
     let mut server = Server::new().agent("bench", bench);
     server = match arguments.get(1).map(String::as_str) {
-        None => server.stateless(),
-        Some("memory") => server,
+        None | Some("memory") => server,
         Some(url) if url.starts_with("postgres") => {
             server.store(PostgresStore::open(url).await.map_err(std::io::Error::other)?)
         }
@@ -63,7 +60,7 @@ fn bench(input: RunAgentInput, _: RunContext) -> EventStream {
     let delay = Duration::from_micros(number("delayUs").unwrap_or(0));
     let mode = input.forwarded_prop("mode").and_then(|mode| mode.as_str()).unwrap_or("burst").to_owned();
     event_stream(async_stream::try_stream! {
-        let message = TextMessage::with_id(MESSAGE);
+        let message = TextMessage::new();
         yield message.start();
         for i in 0..deltas {
             match mode.as_str() {
