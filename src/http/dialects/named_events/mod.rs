@@ -5,7 +5,6 @@
 //! event has a name on the wire, and a person replies to an interrupt with a text or with decisions. `endpoints.rs`
 //! handles a request.
 
-pub mod client;
 mod content_block;
 mod decision;
 pub(crate) mod encoder;

@@ -165,13 +165,17 @@ async fn the_demo_thinks_as_the_request_says() {
     assert!(said(&server.ask(CHAT, &body).await).contains("sent to ada"));
 }
 
-/// `cargo doc` finds the guide's names by these aliases.
+/// `cargo doc` finds the guide's names by these aliases, and a search in the file to copy.
 #[test]
 fn the_names_of_the_guide_are_found_in_the_documentation() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/dialects/named_events");
+    let root = env!("CARGO_MANIFEST_DIR");
     let mut sources = String::new();
-    for folder in [folder.to_owned(), format!("{folder}/client")] {
-        for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).filter(|path| path.is_file()) {
+    for folder in ["src/http/dialects/named_events", "examples/named_events"] {
+        for file in std::fs::read_dir(format!("{root}/{folder}"))
+            .unwrap()
+            .map(|file| file.unwrap().path())
+            .filter(|path| path.is_file())
+        {
             sources += &std::fs::read_to_string(file).unwrap();
         }
     }

@@ -2,16 +2,17 @@
 
 use agui_server::named_events::{
     AgentMessage, AudioBlock, ChatMessage, ChatRequest, ContentBlock, HitlDecision, HitlDecisionType, HitlRequest,
-    ImageBlock, MessageBody, MessageRole, ReasoningBlock, TextBlock,
-    client::{
-        HitlResponse, HitlState, LangChainToolCall, LangChainToolResult, ReasoningState, ToolCallState,
-        create_interrupt_event, extract_reasoning,
-    },
-    make_event,
+    ImageBlock, MessageBody, MessageRole, ReasoningBlock, TextBlock, make_event,
 };
 use serde_json::{Value, json};
 
-use super::frames;
+use super::{
+    client::{
+        HitlResponse, HitlState, LangChainToolCall, LangChainToolResult, ReasoningState, ToolCallState,
+        create_interrupt_event, extract_reasoning, from_langgraph_interrupt, interrupt_event,
+    },
+    frames,
+};
 
 fn of(block: ContentBlock) -> Value {
     serde_json::to_value(block).unwrap()
@@ -356,9 +357,9 @@ mod hitl {
 
     #[test]
     fn from_langgraph_interrupt() {
-        let request = HitlRequest::from_langgraph_interrupt(&json!("Review the planned steps"), "thread-123");
+        let request = super::from_langgraph_interrupt(&json!("Review the planned steps"), "thread-123");
         assert!(request.id.starts_with("interrupt-"));
-        let (name, event) = frames(&request.to_event("thread-123")).remove(0);
+        let (name, event) = frames(&interrupt_event(&request, "thread-123")).remove(0);
         assert_eq!((name.as_str(), &event["thread_id"]), ("interrupt", &json!("thread-123")));
         assert_eq!(
             (&event["content"], &event["options"][1]["value"]),
@@ -369,10 +370,10 @@ mod hitl {
     #[test]
     fn from_langgraph_interrupt_with_steps_or_actions() {
         let steps = json!({ "content": "Look", "steps": [{ "description": "Search", "status": "enabled" }] });
-        let request = HitlRequest::from_langgraph_interrupt(&steps, "t");
+        let request = super::from_langgraph_interrupt(&steps, "t");
         assert_eq!(request.context.unwrap().steps.unwrap()[0].description, "Search");
         let actions = json!({ "action_requests": [{ "actionId": "a", "name": "sql", "arguments": {} }] });
-        let request = HitlRequest::from_langgraph_interrupt(&actions, "t");
+        let request = super::from_langgraph_interrupt(&actions, "t");
         assert_eq!((request.action_requests[0].name.as_str(), request.options.len()), ("sql", 3));
     }
 

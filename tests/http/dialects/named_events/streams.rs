@@ -4,14 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use agui_server::{
     internal::{Encoder, NamedEventEncoder},
-    named_events::client::ToolCallState,
     protocol::Event,
 };
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{
-    Frame, frames, said,
+    Frame,
+    client::ToolCallState,
+    frames, said,
     support::streams::{Script, play, script},
 };
 
