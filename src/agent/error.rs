@@ -3,7 +3,7 @@
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
 use crate::{
-    base::{RunErrorCode, text::error_chain},
+    base::{RunErrorCode, refusal::RefusalCodes as _, text::error_chain},
     files::UploadError,
 };
 

@@ -61,6 +61,15 @@ pub(crate) enum RefusalGroup {
     Envelope,
 }
 
+/// An error whose variants refuse requests. [`refusals`] implements it.
+pub(crate) trait RefusalCodes {
+    /// Returns the code of the refusal, with its status.
+    fn refusal_code(&self) -> ErrorCode;
+
+    /// Returns the codes of all variants.
+    fn refusal_codes() -> Vec<ErrorCode>;
+}
+
 /// Declares an error. Each variant has `#[error(…)]` for its text, and then `#[refusal(STATUS, "code", Group, …)]`, or
 /// `#[refusal(Type)]` if it has the codes of the error in it.
 macro_rules! refusals {
@@ -80,17 +89,15 @@ macro_rules! refusals {
             $variant $(($($tuple)*))? $({$($fields)*})?,
         )*}
 
-        impl $name {
-            /// Returns the code of the refusal, with its status.
-            pub(crate) fn refusal_code(&self) -> $crate::base::refusal::ErrorCode {
+        impl $crate::base::refusal::RefusalCodes for $name {
+            fn refusal_code(&self) -> $crate::base::refusal::ErrorCode {
                 match self {$(
                     $crate::base::refusal::refusals!(@pattern inner $variant $($code)*) =>
                         $crate::base::refusal::refusals!(@code inner $($code)*),
                 )*}
             }
 
-            /// Returns the codes of all variants.
-            pub(crate) fn refusal_codes() -> Vec<$crate::base::refusal::ErrorCode> {
+            fn refusal_codes() -> Vec<$crate::base::refusal::ErrorCode> {
                 let codes: [Vec<_>; _] = [$($crate::base::refusal::refusals!(@codes $($code)*)),*];
                 codes.concat()
             }
@@ -98,7 +105,7 @@ macro_rules! refusals {
     };
     (@pattern $inner:ident $variant:ident $type:ident) => { Self::$variant($inner) };
     (@pattern $inner:ident $variant:ident $($code:tt)*) => { Self::$variant { .. } };
-    (@code $inner:ident $type:ident) => { $inner.refusal_code() };
+    (@code $inner:ident $type:ident) => { $crate::base::refusal::RefusalCodes::refusal_code($inner) };
     (@code $inner:ident $status:ident, $code:literal, $($group:ident),+) => {
         $crate::base::refusal::ErrorCode {
             status: http::StatusCode::$status,
@@ -106,7 +113,7 @@ macro_rules! refusals {
             groups: &[$($crate::base::refusal::RefusalGroup::$group),+],
         }
     };
-    (@codes $type:ident) => { $type::refusal_codes() };
+    (@codes $type:ident) => { <$type as $crate::base::refusal::RefusalCodes>::refusal_codes() };
     (@codes $($code:tt)*) => { vec![$crate::base::refusal::refusals!(@code inner $($code)*)] };
 }
 

@@ -37,9 +37,15 @@ refusals! {
         #[error(transparent)]
         #[refusal(AuthError)]
         Auth(AuthError),
-        #[error(transparent)]
-        #[refusal(DecodeError)]
-        Decode(#[from] DecodeError),
+        #[error("{0}")]
+        #[refusal(BAD_REQUEST, "invalid_json", Body)]
+        InvalidJson(DecodeError),
+        #[error("{0}")]
+        #[refusal(BAD_REQUEST, "too_deep", Body)]
+        TooDeep(DecodeError),
+        #[error("{0}")]
+        #[refusal(PAYLOAD_TOO_LARGE, "too_many_values", Body)]
+        TooManyValues(DecodeError),
         #[error(transparent)]
         #[refusal(StartError)]
         Start(StartError),
@@ -216,10 +222,11 @@ impl ApiError {
     /// The member or the parameter that is wrong.
     pub(super) fn path(&self) -> Option<&str> {
         match self {
-            Self::Decode(error) => error.path(),
+            Self::TooManyValues(error) => error.path(),
             Self::Start(error) => error.path(),
             Self::Thread(error) => error.path(),
-            Self::InvalidInput { path, .. } => Some(path),
+            // Empty for the whole body.
+            Self::InvalidInput { path, .. } => Some(path.as_str()).filter(|path| !path.is_empty()),
             Self::InvalidParameter { name, .. } => Some(name),
             Self::UnsupportedVersion(_) => Some("protocolVersion"),
             _ => None,
@@ -232,6 +239,18 @@ impl ApiError {
             Self::Start(StartError::TooManyRunsPerMinute { retry_after })
             | Self::Auth(AuthError::NoKeys { retry_after }) => *retry_after,
             _ => Duration::from_secs(1),
+        }
+    }
+}
+
+impl From<DecodeError> for ApiError {
+    fn from(error: DecodeError) -> Self {
+        let message = error.to_string();
+        match error {
+            DecodeError::Syntax(_) => Self::InvalidJson(error),
+            DecodeError::TooDeep(_) => Self::TooDeep(error),
+            DecodeError::TooManyValues { .. } => Self::TooManyValues(error),
+            DecodeError::Malformed { path, .. } => Self::InvalidInput { path, message },
         }
     }
 }
@@ -290,6 +309,7 @@ fn quoted(header: Option<&HeaderValue>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::refusal::RefusalCodes as _;
 
     #[test]
     fn a_lost_lease_is_a_conflict_and_no_failure_of_the_server() {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::error::ApiError;
-use crate::base::refusal::ErrorCode;
+use crate::base::refusal::{ErrorCode, RefusalCodes as _};
 
 /// The code of a refusal, in the extensions of its response, for the metrics.
 #[derive(Debug, Clone, Copy)]

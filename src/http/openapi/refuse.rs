@@ -10,7 +10,7 @@ use utoipa::{
 
 use super::schema::text_of;
 use crate::{
-    base::refusal::{ErrorCode, RefusalGroup},
+    base::refusal::{ErrorCode, RefusalCodes as _, RefusalGroup},
     http::error::ApiError,
 };
 

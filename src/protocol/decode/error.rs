@@ -1,44 +1,36 @@
 //! The errors that [`decode`](super::decode) returns.
 
-use crate::base::refusal::refusals;
-
 /// Maximum number of values of one input, those of messages included.
 pub(crate) const MAX_VALUES: usize = 500_000;
 /// Maximum number of values (numbers, strings, objects…) that the open payloads of one input hold together.
 pub(crate) const MAX_OPEN_VALUES: usize = 100_000;
 
-refusals! {
-    /// The reason why an input is refused.
-    #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-    #[non_exhaustive]
-    pub enum DecodeError {
-        /// The bytes are not JSON.
-        #[error("not valid JSON: {0}")]
-        #[refusal(BAD_REQUEST, "invalid_json", Body)]
-        Syntax(String),
-        /// The JSON is nested too deeply.
-        #[error("nested too deeply: {0}")]
-        #[refusal(BAD_REQUEST, "too_deep", Body)]
-        TooDeep(String),
-        /// The open payloads, or all of the input, hold too many values.
-        #[error("{}: more than {limit} JSON values", if path.is_empty() { "the request body" } else { path })]
-        #[refusal(PAYLOAD_TOO_LARGE, "too_many_values", Body)]
-        TooManyValues {
-            /// JSON path of the payload that exceeded the limit; empty for the input as a whole.
-            path: String,
-            /// The largest number of values.
-            limit: usize,
-        },
-        /// A member that the protocol describes is missing or has a wrong value.
-        #[error("{}: {problem}", if path.is_empty() { "the request body" } else { path })]
-        #[refusal(BAD_REQUEST, "invalid_input", Body)]
-        Malformed {
-            /// JSON path, such as `messages[3].toolCallId`; empty for the input as a whole.
-            path: String,
-            /// The error at that path, such as `missing` or `expected a string, found a number`.
-            problem: String,
-        },
-    }
+/// The reason why an input is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The bytes are not JSON.
+    #[error("not valid JSON: {0}")]
+    Syntax(String),
+    /// The JSON is nested too deeply.
+    #[error("nested too deeply: {0}")]
+    TooDeep(String),
+    /// The open payloads, or all of the input, hold too many values.
+    #[error("{}: more than {limit} JSON values", if path.is_empty() { "the request body" } else { path })]
+    TooManyValues {
+        /// JSON path of the payload that exceeded the limit; empty for the input as a whole.
+        path: String,
+        /// The largest number of values.
+        limit: usize,
+    },
+    /// A member that the protocol describes is missing or has a wrong value.
+    #[error("{}: {problem}", if path.is_empty() { "the request body" } else { path })]
+    Malformed {
+        /// JSON path, such as `messages[3].toolCallId`; empty for the input as a whole.
+        path: String,
+        /// The error at that path, such as `missing` or `expected a string, found a number`.
+        problem: String,
+    },
 }
 
 impl DecodeError {
