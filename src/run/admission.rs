@@ -166,9 +166,7 @@ impl ThreadRuns {
             None => sleep(poll).await,
         }
     }
-}
 
-impl ThreadRuns {
     /// Makes files of the media that a client has sent. Returns whether some of them came as data.
     async fn absorb(&self, owner: &str, messages: &mut Messages) -> Result<bool, StartError> {
         let Some(files) = self.files.as_ref().filter(|_| messages.iter().any(has_media)) else { return Ok(false) };

@@ -51,7 +51,7 @@ pub(crate) enum ThreadChange {
     Deleted,
 }
 
-/// An event of [`ThreadRuns::follow_changes`](crate::run::turn::thread_runs::ThreadRuns::follow_changes).
+/// An event of [`ThreadEvents`].
 #[derive(Debug, Clone)]
 pub(crate) enum ThreadEvent {
     /// A thread has changed.
