@@ -85,8 +85,7 @@ pub(crate) struct ContextParts {
     pub(crate) forwarded: Forwarded,
     /// Whether the client may give the model instructions, also by its context and state.
     pub(crate) accepts_instructions: bool,
-    /// The assistant, tool and activity messages that a client wrote. Empty on a server that stores no threads, which does
-    /// not know who wrote a message.
+    /// The assistant, tool and activity messages that a client wrote.
     pub(crate) client_messages: HashSet<MessageId>,
     /// `None` without a server.
     pub(crate) observer: Option<RunObserver>,
@@ -248,7 +247,7 @@ impl RunContext {
     }
 
     /// Returns whether a client wrote an assistant, tool or activity message of the input, and no run of this server. Calls
-    /// of such messages must have no effect. Always `false` on a server that stores no threads.
+    /// of such messages must have no effect.
     pub fn is_from_client(&self, message: &MessageId) -> bool {
         self.parts.client_messages.contains(message)
     }

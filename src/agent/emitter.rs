@@ -151,7 +151,7 @@ impl Emitter {
     /// they show it.
     ///
     /// # Errors
-    /// `file_too_large` and the other codes of `POST /files`. On a server that stores no threads the event has the bytes, or a
+    /// `file_too_large` and the other codes of `POST /files`. If the store keeps no files, the event has the bytes, or a
     /// `problem` if they are more than about 3 MiB.
     pub async fn file(
         &self,

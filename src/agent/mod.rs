@@ -59,7 +59,7 @@ pub trait Agent: Send + Sync + 'static {
     fn run(&self, input: RunAgentInput, cx: RunContext) -> EventStream;
 
     /// Responds to a run that is a request of an MCP app ([`AppRequest`]) with the run's result. The server calls this in place of
-    /// [`run`](Self::run), and stores nothing. By default the request is refused.
+    /// [`run`](Self::run), beside the thread. By default the request is refused.
     fn respond_to_app(&self, _input: RunAgentInput, cx: RunContext) -> EventStream {
         let refused = std::future::ready(Err("the agent has no MCP apps".to_owned()));
         event_stream(app_request::respond(cx, refused))

@@ -29,7 +29,6 @@ pub(crate) enum RefusalGroup {
     /// Messages of a thread as a response.
     ResponseMemory,
     Agent,
-    Stateless,
     Store,
     /// The limits of runs, which copies of threads have as well.
     Limits,

@@ -16,7 +16,7 @@ use crate::{
     store::files::ImageSize,
 };
 
-/// The largest file whose bytes are in the event, on a server without stored files. Clients read events up to 4 MiB, of which 16 KiB are
+/// The largest file whose bytes are in the event, if the store keeps no files. Clients read events up to 4 MiB, of which 16 KiB are
 /// for the other members of the event.
 const MAX_EVENT_FILE_BYTES: usize = (3 << 20) - (16 << 10);
 
@@ -92,7 +92,7 @@ impl SharedFile {
         } else {
             tracing::warn!(
                 bytes,
-                "the client gets a file without its bytes, which are too many for an event: store threads, so that files have URLs"
+                "the client gets a file without its bytes, which are too many for an event: a store that keeps files gives them URLs"
             );
             content.insert(
                 "problem".to_owned(),
@@ -153,4 +153,26 @@ fn content(media_type: &str, name: Option<&str>, bytes: u64, size: Option<ImageS
         content.insert("height".to_owned(), size.height.into());
     }
     content
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn without_stored_files_the_event_has_the_bytes() {
+        let content_of = async |bytes: Vec<u8>| {
+            let file = SharedFile { bytes: bytes.into(), media_type: String::new(), name: Some("a".to_owned()) };
+            let event: Value = serde_json::to_value(file.into_event(None).await.unwrap()).unwrap();
+            event["content"].clone()
+        };
+        let content = content_of(b"\x89PNG\r\n\x1a\n".to_vec()).await;
+        assert_eq!(content.get("id"), None);
+        assert!(content["url"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"), "{content}");
+        let content = content_of(vec![7; 4 << 20]).await;
+        assert_eq!((content.get("url"), &content["bytes"]), (None, &json!(4 << 20)));
+        assert!(content["problem"].as_str().unwrap().contains("too large"));
+    }
 }

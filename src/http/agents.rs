@@ -78,7 +78,7 @@ pub(crate) fn declared(app: &App, entry: &AgentEntry) -> AgentCapabilities {
         websocket: Some(false),
         push_notifications: Some(false),
         // A run is resumed by the log that it has if it is detached.
-        resumable: Some(app.threads.as_ref().is_some_and(|threads| threads.runs.options.runs.max_detached() > 0)),
+        resumable: Some(app.threads.runs.options.runs.max_detached() > 0),
     });
     capabilities
 }

@@ -27,7 +27,7 @@ pub(crate) struct ClientFiles {
 impl ClientFiles {
     /// Returns `None` for a server that keeps no files.
     pub(crate) async fn of(app: &App, caller: &Caller) -> Option<Self> {
-        let files = app.threads.as_ref()?.runs.files.as_ref()?;
+        let files = app.threads.runs.files.as_ref()?;
         let reached_at = caller.reached_at.clone()?;
         let signer = timeout(SECRET_TIME, files.signer()).await.ok().and_then(Result::ok);
         if signer.is_none() {

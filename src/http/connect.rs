@@ -13,7 +13,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    ApiError, ApiResult, App, Caller, ClientEncoder, Path, accepted, follow::FollowedRun, read_body,
+    ApiResult, App, Caller, ClientEncoder, Path, accepted, follow::FollowedRun, read_body,
     read_run::warn_of_snake_case, refuse, response, response_budget::ResponsePermit, sse_response,
 };
 use crate::{
@@ -57,7 +57,6 @@ pub(crate) async fn connect_thread(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> ApiResult {
-    let threads = app.threads.as_ref().ok_or(ApiError::Internal)?;
     let (head, body) = request.into_parts();
     let body = read_body::read(&app, &head, body).await?;
     let input: ConnectInput = read_body::decode_optional(&body)?;
@@ -71,7 +70,7 @@ pub(crate) async fn connect_thread(
     let encoder = ClientEncoder::new(&app, &caller, encoder).await;
     let key = caller.key(thread);
     let permit = app.response_permit(&key).await?;
-    let connection = threads.connect(&key, NonZeroUsize::MIN).await?;
+    let connection = app.threads.connect(&key, NonZeroUsize::MIN).await?;
     let restated = RestatedThread::new(key.id, &connection, run_id);
     Ok(restated.respond(&app, connection, encoder, caller.principal, permit))
 }

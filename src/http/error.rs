@@ -137,9 +137,6 @@ refusals! {
         #[error("this server has no default agent; use /agents/{{agent}}/send-message")]
         #[refusal(NOT_FOUND, "unknown_agent", Agent)]
         NoDefaultAgent,
-        #[error("this server stores no threads; a run ends with its connection, and has no log")]
-        #[refusal(NOT_IMPLEMENTED, "no_stored_threads", Stateless)]
-        NoStoredThreads,
         #[error(
             "without authentication, only processes of the server's own machine get {0}: connect to the server's own port \
              through 127.0.0.1, or configure authentication"

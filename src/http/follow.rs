@@ -97,8 +97,7 @@ pub(crate) async fn follow_after(
     after: u64,
     encoder: ClientEncoder,
 ) -> ApiResult {
-    let threads = app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?;
-    let follower = threads.follow(&caller.key(thread), run, after).await?;
+    let follower = app.threads.follow(&caller.key(thread), run, after).await?;
     let Some(mut follower) = follower else { return Ok(StatusCode::NO_CONTENT.into_response()) };
     if let Encoder::Dialect(_) = encoder.encoder {
         follower.rewind();
@@ -155,9 +154,7 @@ impl FollowedRun {
                     }
                     Some(Ok(None)) => {
                         // hyper polled again, so the connection has taken the terminal event.
-                        if let Some(threads) = &threads {
-                            threads.delivered(&follower).await;
-                        }
+                        threads.delivered(&follower).await;
                         break;
                     }
                     // Without a terminal event, the connection has to break: the client then reconnects.

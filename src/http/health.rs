@@ -59,15 +59,13 @@ pub(crate) async fn check_readiness(State(app): State<App>) -> (StatusCode, Json
     if !app.runs.is_ready() {
         return refused(ReadinessStatus::ShuttingDown);
     }
-    if let Some(runs) = app.runs.threads.clone() {
-        let check = || async move { runs.store.call("check", |store| store.check()).await };
-        match app.store_probe.state(check).await {
-            StoreState::Available => {}
-            StoreState::Unavailable => return refused(ReadinessStatus::StoreUnavailable),
-            StoreState::DiskFull => return refused(ReadinessStatus::DiskFull),
-        }
+    let runs = app.runs.threads.clone();
+    let check = || async move { runs.store.call("check", |store| store.check()).await };
+    match app.store_probe.state(check).await {
+        StoreState::Available => unavailable((app.dependencies)()),
+        StoreState::Unavailable => refused(ReadinessStatus::StoreUnavailable),
+        StoreState::DiskFull => refused(ReadinessStatus::DiskFull),
     }
-    unavailable((app.dependencies)())
 }
 
 fn unavailable(dependencies: Vec<Dependency>) -> (StatusCode, Json<Readiness>) {

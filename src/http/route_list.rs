@@ -120,8 +120,8 @@ mod tests {
 
     fn list() -> RouteList {
         let path = AgentPath { path: "/api/shop".to_owned(), agent: "clerk".into() };
-        let mut built_in = routes::built_in(true, true);
-        let mut own_path = routes::own_path(path, true);
+        let mut built_in = routes::built_in(true);
+        let mut own_path = routes::own_path(path);
         RouteList::new(built_in.iter_mut().flat_map(routes::RouteSet::list), own_path.list())
     }
 

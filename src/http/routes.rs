@@ -70,21 +70,13 @@ pub(crate) fn at(path: &str, (schemas, mut paths, handlers): UtoipaMethodRouter<
 }
 
 /// The routes at paths of the server's own.
-pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet> {
-    let runs =
-        if stores_threads { OpenApiRouter::with_openapi(join::JoinSchemas::openapi()) } else { OpenApiRouter::new() };
-    let runs = runs.routes(unnamed_agent("/send-message", None, stores_threads)).routes(named_agent(stores_threads));
+pub(crate) fn built_in(has_metrics: bool) -> Vec<RouteSet> {
+    let runs = OpenApiRouter::with_openapi(join::JoinSchemas::openapi())
+        .routes(unnamed_agent("/send-message", None))
+        .routes(named_agent())
+        .routes(routes!(connect::connect_thread))
+        .routes(routes!(follow::follow_run));
     let agents = OpenApiRouter::new().routes(routes!(agents::list_agents)).routes(routes!(agents::read_capabilities));
-    let mut sets = vec![
-        RouteSet::new("runs", RouteAccess::Authenticated, runs),
-        RouteSet::new("agents", RouteAccess::Authenticated, agents),
-    ];
-    if stores_threads {
-        let runs = OpenApiRouter::new().routes(routes!(connect::connect_thread)).routes(routes!(follow::follow_run));
-        sets.push(RouteSet::new("threads", RouteAccess::Authenticated, threads::routes()));
-        sets.push(RouteSet::new("files", RouteAccess::ChecksItself, files::routes()));
-        sets.push(RouteSet::new("runs", RouteAccess::Authenticated, runs));
-    }
     let mut server = OpenApiRouter::new();
     if has_metrics {
         server = server.routes(routes!(metrics::read_metrics));
@@ -92,27 +84,25 @@ pub(crate) fn built_in(stores_threads: bool, has_metrics: bool) -> Vec<RouteSet>
     server = server.routes(routes!(openapi::routes::read_open_api));
     let index = OpenApiRouter::new().routes(routes!(index::describe_server));
     let health = OpenApiRouter::new().routes(routes!(health::check_health)).routes(routes!(health::check_readiness));
-    sets.extend([
+    vec![
+        RouteSet::new("runs", RouteAccess::Authenticated, runs),
+        RouteSet::new("agents", RouteAccess::Authenticated, agents),
+        RouteSet::new("threads", RouteAccess::Authenticated, threads::routes()),
+        RouteSet::new("files", RouteAccess::ChecksItself, files::routes()),
         RouteSet::new("server", RouteAccess::Authenticated, server),
         RouteSet::new("server", RouteAccess::ChecksItself, index),
         RouteSet::new("server", RouteAccess::Public, health),
-    ]);
-    sets
+    ]
 }
 
-/// The agent that a path names.
-fn named_agent(stores_threads: bool) -> UtoipaMethodRouter<App> {
-    if stores_threads {
-        // `GET` joins a run, or returns a thread.
-        routes!(send_message::run_agent, join::join_agent)
-    } else {
-        routes!(send_message::run_agent)
-    }
+/// The agent that a path names. `GET` joins a run, or returns a thread.
+fn named_agent() -> UtoipaMethodRouter<App> {
+    routes!(send_message::run_agent, join::join_agent)
 }
 
 /// An agent, or without one the default agent, at a path without its name. Its routes are declared as those of a named one.
-fn unnamed_agent(path: &str, agent: Option<Arc<str>>, stores_threads: bool) -> UtoipaMethodRouter<App> {
-    let (schemas, mut paths, _) = at(path, named_agent(stores_threads));
+fn unnamed_agent(path: &str, agent: Option<Arc<str>>) -> UtoipaMethodRouter<App> {
+    let (schemas, mut paths, _) = at(path, named_agent());
     let name = agent.as_ref().map_or_else(|| "the default agent".to_owned(), |agent| format!("the agent {agent}"));
     for item in paths.paths.values_mut() {
         if let Some(run) = &mut item.post {
@@ -123,21 +113,17 @@ fn unnamed_agent(path: &str, agent: Option<Arc<str>>, stores_threads: bool) -> U
             join.operation_id = Some("join_default_agent".to_owned());
         }
     }
-    let mut handlers = send_message::agent_of(agent);
-    if stores_threads {
-        handlers = handlers.get(join::join_default_agent);
-    }
-    (schemas, paths, handlers)
+    (schemas, paths, send_message::agent_of(agent).get(join::join_default_agent))
 }
 
 /// An agent at a path of its own: as if it were the default agent.
-pub(crate) fn own_path(AgentPath { path, agent }: AgentPath, stores_threads: bool) -> RouteSet {
-    let routes = OpenApiRouter::new().routes(unnamed_agent(&path, Some(agent), stores_threads));
+pub(crate) fn own_path(AgentPath { path, agent }: AgentPath) -> RouteSet {
+    let routes = OpenApiRouter::new().routes(unnamed_agent(&path, Some(agent)));
     RouteSet::new("runs", RouteAccess::Authenticated, routes)
 }
 
-/// Without stored threads, there are no routes below `/threads`. `has_metrics`: `GET /metrics` is one of the main routes. The
-/// further routes get the same middleware. `dependencies`: the servers that agents use, for `GET /readyz`.
+/// `has_metrics`: `GET /metrics` is one of the main routes. The further routes get the same middleware. `dependencies`: the
+/// servers that agents use, for `GET /readyz`.
 ///
 /// # Panics
 /// Panics if a path is invalid or already routed.
@@ -150,9 +136,8 @@ pub(crate) fn router(
     mut further: Vec<RouteSet>,
     dependencies: Dependencies,
 ) -> Routers {
-    let stores_threads = runs.threads.is_some();
-    let mut built_in = built_in(stores_threads, has_metrics);
-    further.extend(paths.into_iter().map(|path| own_path(path, stores_threads)));
+    let mut built_in = built_in(has_metrics);
+    further.extend(paths.into_iter().map(own_path));
     let list =
         RouteList::new(built_in.iter_mut().flat_map(RouteSet::list), further.iter_mut().flat_map(RouteSet::list));
     let (mut public, mut private, mut declared) = (Router::new(), Router::new(), Vec::new());

@@ -133,7 +133,7 @@ pub(super) fn respond(app: &App, started: StartedRun, mut reader: DocumentReader
 }
 
 /// The events of a run; `None` for a silence.
-fn events(started: StartedRun, threads: Option<Threads>) -> impl Stream<Item = io::Result<Option<Event>>> + Send {
+fn events(started: StartedRun, threads: Threads) -> impl Stream<Item = io::Result<Option<Event>>> + Send {
     match started {
         StartedRun::Unstored(run) => Either::Left(Either::Left(polled(run))),
         StartedRun::Stored(run) => Either::Left(Either::Right(polled(run))),
@@ -153,9 +153,7 @@ fn events(started: StartedRun, threads: Option<Threads>) -> impl Stream<Item = i
                     }
                 }
             }
-            if let Some(threads) = threads {
-                threads.delivered(&follower).await;
-            }
+            threads.delivered(&follower).await;
         }),
     }
 }

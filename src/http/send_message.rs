@@ -50,7 +50,7 @@ use crate::{
     path = "/agents/{agent}/send-message",
     params(LastEventId),
     request_body = RunAgentInput,
-    responses(response::RunResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store)
+    responses(response::RunResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits, refuse::Parameter, refuse::Start, refuse::Store)
 )]
 pub(crate) async fn run_agent(
     State(app): State<App>,
@@ -83,7 +83,6 @@ pub(crate) async fn run_or_reconnect(
     let (is_document, is_async) = (wants_document(request.headers()), prefers_async(request.headers()));
     let (mut run, encoder) = read_input(app, agent, on_disconnect, request).await?;
     if is_async {
-        app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?;
         run_document::detach(&mut run.input);
     }
     if !is_document
@@ -97,7 +96,7 @@ pub(crate) async fn run_or_reconnect(
     let reader = is_document.then(|| DocumentReader::for_input(&run.input));
     let later = is_async.then(|| (run.input.thread_id.clone(), run.input.run_id.clone()));
     let started =
-        if asks_for_suggestions(&run.input) { app.runs.start_unstored(run)? } else { app.runs.start(run).await? };
+        if asks_for_suggestions(&run.input) { app.runs.start_beside_thread(run)? } else { app.runs.start(run).await? };
     Ok(match (started, later, reader) {
         (StartedRun::Detached { .. }, Some((thread, id)), _) => run_document::respond_later(thread, id),
         (started, _, Some(reader)) => run_document::respond(app, started, reader, encoder),
@@ -113,10 +112,9 @@ fn asks_nothing(input: &RunAgentInput) -> bool {
 
 /// Returns `None` if the thread has no messages.
 async fn stored_thread(app: &App, run: &RunRequest) -> Result<Option<(ThreadConnection, ResponsePermit)>, ApiError> {
-    let Some(threads) = &app.threads else { return Ok(None) };
     let key = ThreadKey { owner: owner_of(run.principal.as_ref()), id: run.input.thread_id.clone() };
     let permit = app.response_permit(&key).await?;
-    let connection = threads.connect(&key, NonZeroUsize::MIN).await?;
+    let connection = app.threads.connect(&key, NonZeroUsize::MIN).await?;
     let has_messages = connection.view.as_ref().is_some_and(|view| !view.current_branch().is_empty());
     Ok(has_messages.then_some((connection, permit)))
 }

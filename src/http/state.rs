@@ -47,8 +47,7 @@ pub(crate) type App = Arc<AppState>;
 
 pub(crate) struct AppState {
     pub(crate) runs: Arc<Runs>,
-    /// `None` on a server that stores nothing.
-    pub(crate) threads: Option<Threads>,
+    pub(crate) threads: Threads,
     pub(crate) auth: Authenticator,
     pub(crate) options: HttpOptions,
     pub(crate) routes: RouteList,
@@ -70,10 +69,10 @@ impl AppState {
         dependencies: Dependencies,
     ) -> Self {
         let has_shares = !auth.has_one_principal();
-        let max_thread_bytes = runs.threads.as_ref().map_or(0, |threads| threads.options.max_bytes);
-        let max_thread_bytes = usize::try_from(max_thread_bytes).unwrap_or(usize::MAX);
-        let max_file_bytes = runs.threads.as_ref().map_or(0, |threads| threads.options.files.max_file_bytes);
-        let max_body_bytes = options.max_body_bytes.max(usize::try_from(max_file_bytes).unwrap_or(usize::MAX));
+        let threads = &runs.threads.options;
+        let max_thread_bytes = usize::try_from(threads.max_bytes).unwrap_or(usize::MAX);
+        let max_file_bytes = usize::try_from(threads.files.max_file_bytes).unwrap_or(usize::MAX);
+        let max_body_bytes = options.max_body_bytes.max(max_file_bytes);
         Self {
             threads: Threads::of(&runs),
             body_budget: MemoryBudget::new(options.max_body_bytes_in_flight, max_body_bytes, has_shares),
@@ -111,8 +110,7 @@ impl AppState {
 
     /// Waits for the permit of a response with messages of a thread. An unknown thread needs none.
     pub(crate) async fn response_permit(&self, key: &ThreadKey) -> ApiResult<ResponsePermit> {
-        let Some(threads) = &self.threads else { return Ok(ResponsePermit::NONE) };
-        let thread = match threads.thread(key).await {
+        let thread = match self.threads.thread(key).await {
             Ok(thread) => thread,
             Err(ThreadError::NoThread) => return Ok(ResponsePermit::NONE),
             Err(error) => return Err(error.into()),

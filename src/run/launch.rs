@@ -38,8 +38,7 @@ use crate::{
 };
 
 impl Runs {
-    /// A run that is not stored. `claims` are the messages that only agents make, but that the client sent; a server that
-    /// stores no threads knows none.
+    /// A run that is not stored. `claims` are the messages that only agents make, but that the client sent.
     pub(super) fn launch_unstored(&self, request: RunRequest, claims: HashSet<MessageId>) -> StartedRun {
         StartedRun::Unstored(self.create_run(request, self.limits, claims, None))
     }
@@ -60,7 +59,8 @@ impl Runs {
     ) -> Box<Run> {
         let RunRequest { permit, agent, mut input, principal, forwarded, .. } = request;
         // Those of a thread from the time before the option was changed, or of another agent's snapshot.
-        if !self.accept_instructions && input.messages.iter().any(Message::is_instruction) {
+        let accepts_instructions = self.threads.options.accept_instructions;
+        if !accepts_instructions && input.messages.iter().any(Message::is_instruction) {
             input.messages = input.messages.iter().filter(|message| !message.is_instruction()).cloned().collect();
         }
         let (thread_id, run_id) = (input.thread_id.clone(), input.run_id.clone());
@@ -71,9 +71,9 @@ impl Runs {
         let trace = TraceScope::new(forwarded.trace().cloned(), self.records_content);
         let mut parts = ContextParts::new(identity);
         (parts.forwarded, parts.client_messages) = (forwarded, client_messages);
-        parts.accepts_instructions = self.accept_instructions;
+        parts.accepts_instructions = accepts_instructions;
         parts.observer = Some(RunObserver { metrics: self.metrics.clone(), recording });
-        let files = self.threads.as_ref().and_then(|threads| threads.files.clone());
+        let files = self.threads.files.clone();
         let files = files.map(|files| RunFiles { files, owner: owner_of(parts.identity.principal.as_ref()) });
         parts.files.clone_from(&files);
         let cx = context_in_span(parts, &trace).with_journal(journal);

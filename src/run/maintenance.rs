@@ -32,13 +32,13 @@ const MAX_CONCURRENT_RECOVERIES: usize = 4;
 const ALL_HOLDERS: &str = "";
 
 impl Runs {
-    /// Starts the background tasks, the writer and the reader of logs, unless they are running or the server stores nothing. They end
-    /// when the stored threads are dropped.
+    /// Starts the background tasks, the writer and the reader of logs, unless they are running. They end when the stored
+    /// threads are dropped.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub(crate) fn start_tasks(self: &Arc<Self>) {
-        let Some(threads) = &self.threads else { return };
+        let threads = &self.threads;
         threads.tasks.get_or_init(|| {
             let maintenance = tokio::spawn(maintain(Arc::downgrade(self), Arc::downgrade(threads)));
             let (writer, store) = (threads.log_writer.clone(), threads.store.clone());
@@ -267,12 +267,12 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
-    use crate::{run::options::ThreadOptions, store::MemoryStore};
+    use crate::{run::runs::RunsBuilder, store::MemoryStore};
 
     #[tokio::test(start_paused = true)]
     async fn dropped_threads_release_their_store() {
         let store = Arc::new(MemoryStore::new());
-        let runs = Runs::builder().stored(store.clone(), ThreadOptions::default());
+        let runs = RunsBuilder { store: store.clone(), ..Runs::builder() }.build();
         runs.start_tasks();
         // The tasks wait for their next turns.
         sleep(Duration::from_secs(1)).await;

@@ -1,10 +1,10 @@
-//! One run, from the request to its stored end. Knows nothing of HTTP.
+//! One run, from the request to its stored end. Knows no routes.
 //!
 //! [`Runs::start`] leads every run through [`start`], [`admission`] and [`launch`]. Below them the folders are layers, each
 //! of which uses only those after it: [`persist`] (what is written when), [`turn`] (whose turn it is: the queue and the
 //! lease), [`log`] (what clients of a detached run follow), [`drive`] (the agent is polled and its events are guarded),
 //! [`conversation`] (what the agent gets), [`events`] (what others are told of), and [`limits`] (what clients may take).
-//! [`ThreadRuns`] is what the runs of a server share when it stores threads.
+//! [`ThreadRuns`] is what the runs of a server share: the store, with the queue and the cache of its threads.
 //!
 //! There is no channel and no task between an agent and its response, so a slow client slows its agent.
 

@@ -25,7 +25,7 @@ pub struct ThreadOptions {
     pub queue_timeout: Duration,
     /// True lets clients give the model instructions: by system and developer messages, and by their context and state.
     /// False refuses such messages with 400, passes none of a thread to its agents, and gives a model context and state
-    /// as a part of the user's message. Also holds without stored threads.
+    /// as a part of the user's message.
     #[default(true)]
     pub accept_instructions: bool,
     /// True sends `MESSAGES_SNAPSHOT` at the beginning of a run to a client that lacks stored messages of its thread.

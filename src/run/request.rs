@@ -30,8 +30,8 @@ pub(crate) struct RunRequest {
 
 /// A run that was started.
 pub(crate) enum StartedRun {
-    /// A run that its response polls, and of which nothing is stored: on a server without threads, cancelled before its turn,
-    /// or for replies that were given before.
+    /// A run that its response polls, and of which nothing is stored: one beside its thread, cancelled before its turn, or
+    /// for replies that were given before.
     Unstored(Box<Run>),
     /// A run that its response polls, and whose end is stored.
     Stored(Box<StoredRun>),
@@ -69,10 +69,8 @@ mod tests {
         protocol::{Message, RunId},
         run::{
             drive::progress::{Drive as _, Progress},
-            options::ThreadOptions,
             runs::Runs,
         },
-        store::MemoryStore,
     };
 
     /// As when two replies to one interrupt come at the same time, of which the second decides nothing.
@@ -85,8 +83,7 @@ mod tests {
             let message = TextMessage::with_id("m");
             events([message.start(), message.delta("Hello!"), message.end()])
         };
-        let store = Arc::new(MemoryStore::new());
-        let runs = Runs::builder().agent("a", Arc::new(agent)).stored(store, ThreadOptions::default());
+        let runs = Runs::builder().agent("a", Arc::new(agent)).build();
         let list = vec![Message::user("u", "Hi")];
         for (messages, is_reply) in [(list.clone(), false), (list, true), (vec![], true)] {
             let input = RunAgentInput::new("t", RunId::random(), messages);

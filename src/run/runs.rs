@@ -32,7 +32,7 @@ use crate::{
     auth::owner_of,
     base::permits::{LimitReached, Permits},
     observe::{metrics::Metrics, recordings::RecordingWriter},
-    store::Store,
+    store::{MemoryStore, Store},
 };
 
 /// The time that clients have to take the last events of runs that were stopped at shutdown. If a run has ended in it, the
@@ -54,8 +54,7 @@ pub(crate) struct Runs {
     pub(super) live: Arc<LiveRuns>,
     inspector: Arc<DebugHub>,
     pub(super) taps: Taps,
-    pub(crate) threads: Option<Arc<ThreadRuns>>,
-    pub(super) accept_instructions: bool,
+    pub(crate) threads: Arc<ThreadRuns>,
     pub(crate) metrics: Metrics,
     pub(super) recordings: Option<RecordingWriter>,
     pub(super) begin_drawing: Option<BeginDrawing>,
@@ -67,6 +66,9 @@ pub(crate) struct Runs {
 #[must_use]
 pub(crate) struct RunsBuilder {
     pub(crate) agents: AgentRegistry,
+    #[default(Arc::new(MemoryStore::new()))]
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) threads: ThreadOptions,
     /// The time limits of each run.
     pub(crate) limits: RunLimits,
     /// The limits of each principal. They have no effect on a server without authentication.
@@ -76,10 +78,6 @@ pub(crate) struct RunsBuilder {
     pub(crate) memory: RunMemoryBudget,
     #[default(usize::MAX)]
     pub(crate) max_concurrent: usize,
-    /// Whether a server that stores nothing accepts instructions from clients; on others
-    /// [`ThreadOptions::accept_instructions`] decides.
-    #[default(true)]
-    pub(crate) accept_instructions: bool,
     pub(crate) metrics: Metrics,
     /// Records each run.
     pub(crate) recordings: Option<RecordingWriter>,
@@ -96,26 +94,17 @@ impl RunsBuilder {
         self
     }
 
-    /// Builds the runs of a server that stores threads.
-    pub(crate) fn stored(self, store: Arc<dyn Store>, options: ThreadOptions) -> Arc<Runs> {
-        let store = MeasuredStore::new(store, self.metrics.clone());
-        let title_agent = options.title_agent.as_deref().and_then(|name| {
+    /// Builds the runs.
+    pub(crate) fn build(self) -> Arc<Runs> {
+        let store = MeasuredStore::new(self.store, self.metrics.clone());
+        let title_agent = self.threads.title_agent.as_deref().and_then(|name| {
             let agent = self.agents.get(Some(name));
             if agent.is_none() {
                 tracing::warn!(name, "there is no agent [threads] title_agent; titles are made from messages");
             }
             agent
         });
-        let threads = ThreadRuns::new(store, options, title_agent, self.principal_limits, self.metrics.clone());
-        Self { accept_instructions: threads.options.accept_instructions, ..self }.build(Some(threads))
-    }
-
-    /// Builds the runs of a server that stores nothing.
-    pub(crate) fn stateless(self) -> Arc<Runs> {
-        self.build(None)
-    }
-
-    fn build(self, threads: Option<Arc<ThreadRuns>>) -> Arc<Runs> {
+        let threads = ThreadRuns::new(store, self.threads, title_agent, self.principal_limits, self.metrics.clone());
         let share = self.principal_limits.share_of(self.max_concurrent);
         let share = self.principal_limits.concurrent.into_iter().chain(share).min();
         let inspector = Arc::new(DebugHub::default());
@@ -135,7 +124,6 @@ impl RunsBuilder {
             inspector,
             taps,
             threads,
-            accept_instructions: self.accept_instructions,
             metrics: self.metrics,
             recordings: self.recordings,
             begin_drawing: self.begin_drawing,
@@ -154,13 +142,11 @@ impl Runs {
     pub(crate) fn current_metrics(&self) -> &Metrics {
         let as_gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let metrics = &self.metrics.runs;
-        let waiting = self.threads.as_ref().map_or(0, |threads| threads.queue.waiting());
+        let waiting = self.threads.queue.waiting();
         metrics.active.set(as_gauge(self.live_runs().saturating_sub(waiting)));
         metrics.waiting.set(as_gauge(waiting));
-        if let Some(threads) = &self.threads {
-            metrics.detached.set(as_gauge(threads.detached.taken()));
-            metrics.thread_event_readers.set(as_gauge(threads.events.readers.readers()));
-        }
+        metrics.detached.set(as_gauge(self.threads.detached.taken()));
+        metrics.thread_event_readers.set(as_gauge(self.threads.events.readers.readers()));
         &self.metrics
     }
 
@@ -231,10 +217,8 @@ impl Runs {
     /// Shuts down: refuses new runs, waits up to `grace` for running ones, then stops the others with a terminal event.
     pub(crate) async fn drain(&self, grace: Duration) {
         self.is_closed.store(true, Ordering::Release);
-        if let Some(threads) = &self.threads {
-            threads.begin_stop();
-            threads.events.readers.close();
-        }
+        self.threads.begin_stop();
+        self.threads.events.readers.close();
         self.inspector.readers.close();
         if tokio::time::timeout(grace, self.live.wait_all_ended()).await.is_ok() {
             return;
@@ -277,7 +261,7 @@ mod tests {
     async fn one_principal_gets_half_of_the_runs_by_default_and_at_least_one() {
         let (ada, bob) = (Principal::new("key", "ada"), Principal::new("key", "bob"));
         for (max_concurrent, share) in [(5, 2), (4, 2), (1, 1)] {
-            let runs = RunsBuilder { max_concurrent, ..Default::default() }.stateless();
+            let runs = RunsBuilder { max_concurrent, ..Default::default() }.build();
             let permits: Vec<_> = (0..share).map(|_| runs.reserve(Some(&ada)).unwrap()).collect();
             assert!(max_concurrent == 1 || is_full(&runs, &ada));
             assert_eq!(runs.reserve(Some(&bob)).is_ok(), max_concurrent > 1);
@@ -289,7 +273,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refused_run_does_not_count_for_the_other_limit() {
         let principal_limits = PrincipalLimits { concurrent: Some(1), per_minute: Some(2), share_percent: 100 };
-        let runs = RunsBuilder { principal_limits, ..Default::default() }.stateless();
+        let runs = RunsBuilder { principal_limits, ..Default::default() }.build();
         let ada = Principal::new("key", "ada");
         let first = runs.reserve(Some(&ada)).unwrap();
         for _ in 0..5 {
@@ -306,7 +290,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_shutdown_waits_for_stopped_runs_as_long_as_some_of_them_end() {
-        let runs = Arc::new(Runs::builder().stateless());
+        let runs = Runs::builder().build();
         let mut live: Vec<_> = (0..3).map(|_| runs.live.register()).collect();
         let begin = Instant::now();
         let drained = tokio::spawn({
@@ -325,7 +309,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_run_that_is_being_started_is_stopped_at_shutdown_and_waited_for() {
-        let runs = Runs::builder().stateless();
+        let runs = Runs::builder().build();
         let begin = Instant::now();
         let permit = runs.reserve(None).unwrap();
         let start = async {
@@ -339,7 +323,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_shutdown_waits_no_longer_than_its_limit() {
-        let runs = Arc::new(Runs::builder().stateless());
+        let runs = Runs::builder().build();
         let mut live: Vec<_> = (0..100).map(|_| runs.live.register()).collect();
         let begin = Instant::now();
         tokio::select! {

@@ -1,6 +1,6 @@
 //! Starts runs. Change the order of the steps, and which setting decides what happens when a client leaves, here.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -30,10 +30,10 @@ use crate::{
 };
 
 impl Runs {
-    /// Starts a run, on the stored conversation of its thread if the server stores threads.
+    /// Starts a run on the stored conversation of its thread.
     ///
-    /// On a stored thread the run waits for its turn, and the client's messages are stored before the agent runs. A request
-    /// with the id of a running detached run follows that run. A request of an MCP app gets its response beside the thread.
+    /// The run waits for its turn, and the client's messages are stored before the agent runs. A request with the id of a
+    /// running detached run follows that run. A request of an MCP app starts its run beside the thread.
     ///
     /// # Errors
     /// A [`StartError`], if no run was started and nothing was stored.
@@ -43,14 +43,13 @@ impl Runs {
     }
 
     async fn start_unboxed(self: &Arc<Self>, mut request: RunRequest) -> Result<StartedRun, StartError> {
+        if AppRequest::is_in(&request.input) {
+            return self.start_beside_thread(request);
+        }
+        let threads = &self.threads;
         check_ids(&request.input)?;
         let on_disconnect = self.on_disconnect(&request)?;
-        if AppRequest::is_in(&request.input) {
-            request.leave_to_app();
-            return Ok(self.launch_unstored(request, HashSet::new()));
-        }
         self.check_roles(&request.input.messages)?;
-        let Some(threads) = &self.threads else { return Ok(self.launch_unstored(request, HashSet::new())) };
         self.start_tasks();
         if on_disconnect == OnDisconnect::Continue {
             request.permit.detached = Some(threads.detached_permit(request.principal.as_ref())?);
@@ -66,14 +65,15 @@ impl Runs {
         self.admit(threads, key, turn, request).await
     }
 
-    /// Starts a run that is not stored, also on a server that stores threads. It ends with its response.
+    /// Starts a run beside its thread: the thread is neither read nor written, and the run ends with its response. So
+    /// suggestions are made, and requests of MCP apps are answered.
     ///
     /// No run of this server has made the calls and the interrupts in its input: the calls are not run, and replies to
     /// interrupts are ignored.
     ///
     /// # Errors
     /// A [`StartError`], if no run was started.
-    pub(crate) fn start_unstored(&self, mut request: RunRequest) -> Result<StartedRun, StartError> {
+    pub(crate) fn start_beside_thread(&self, mut request: RunRequest) -> Result<StartedRun, StartError> {
         check_ids(&request.input)?;
         if AppRequest::is_in(&request.input) {
             request.leave_to_app();
@@ -95,14 +95,13 @@ impl Runs {
                 return Err(StartError::InvalidInput { path: path.to_owned(), problem: problem.to_owned() });
             }
         };
-        // Without a store there are no detached runs.
-        let Some(threads) = &self.threads else { return Ok(OnDisconnect::Cancel) };
-        let of_agent = || threads.options.on_disconnect_of.get(request.agent.name()).copied();
-        Ok(requested.or_else(of_agent).or(request.on_disconnect).unwrap_or(threads.options.runs.on_disconnect))
+        let options = &self.threads.options;
+        let of_agent = || options.on_disconnect_of.get(request.agent.name()).copied();
+        Ok(requested.or_else(of_agent).or(request.on_disconnect).unwrap_or(options.runs.on_disconnect))
     }
 
     fn check_roles(&self, messages: &[Message]) -> Result<(), StartError> {
-        if self.accept_instructions {
+        if self.threads.options.accept_instructions {
             return Ok(());
         }
         let first = messages.iter().position(Message::is_instruction);

@@ -46,8 +46,8 @@ pub struct Server {
     pub(super) paths: Vec<AgentPath>,
     pub(super) principal_limits: PrincipalLimits,
     pub(super) threads: ThreadOptions,
-    #[default(Some(Arc::new(MemoryStore::new())))]
-    pub(super) store: Option<Arc<dyn Store>>,
+    #[default(Arc::new(MemoryStore::new()))]
+    pub(super) store: Arc<dyn Store>,
     /// The name of the store, for the log.
     #[default("memory".to_owned())]
     pub(super) store_name: String,
@@ -106,15 +106,8 @@ impl Server {
 
     /// Stores threads. The default is a store in memory.
     pub fn store(mut self, store: impl IntoStore) -> Self {
-        self.store = Some(store.into_store());
+        self.store = store.into_store();
         self.store_name = "the application's own store".to_owned();
-        self
-    }
-
-    /// Stores nothing: an agent gets what the client sends, and no run outlives its connection.
-    pub fn stateless(mut self) -> Self {
-        self.store = None;
-        self.store_name = "nowhere".to_owned();
         self
     }
 

@@ -26,7 +26,7 @@ impl Server {
     /// A key cannot be read, or the store cannot be opened.
     pub async fn open(loaded: &Loaded) -> Result<Self, ServerError> {
         let (store, store_name) = open_store(&loaded.config).await?;
-        Ok(Self { store: Some(store), store_name, ..Self::from_config(loaded)? })
+        Ok(Self { store, store_name, ..Self::from_config(loaded)? })
     }
 
     /// The server that a text in TOML describes, with threads in memory instead of its store.

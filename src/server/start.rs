@@ -29,7 +29,7 @@ impl Server {
     /// # Panics
     /// Panics if a path of [`agent_at`](Server::agent_at) is invalid or already routed.
     pub fn into_router(self) -> Result<(Router, ServerHandle), ServerError> {
-        if self.auth.is_disabled() && self.store.is_some() {
+        if self.auth.is_disabled() {
             tracing::warn!(
                 "the mounted server does not authenticate: all callers share all threads; call Server::authenticator, \
                  for example with Authenticator::from_extension()"
@@ -107,7 +107,7 @@ impl Server {
             log_start(address, &agents.keys().map(String::as_str).collect::<Vec<_>>(), &self);
         }
         let mut further = self.further_routes(address);
-        further.extend(tools.login_routes(self.store.as_ref(), address));
+        further.extend(tools.login_routes(&self.store, address));
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let mut principal_limits = self.principal_limits;
         let has_shares = !self.auth.has_one_principal();
@@ -117,11 +117,12 @@ impl Server {
         let limits = self.threads.runs;
         let memory = RunMemoryBudget::new(limits.max_memory_bytes, self.http.max_body_bytes, has_shares);
         let mut runs = RunsBuilder {
+            store: self.store,
+            threads: self.threads,
             limits: RunLimits { max: limits.max, idle: limits.idle, heartbeat: self.http.keep_alive },
             principal_limits,
             memory,
             max_concurrent: limits.max_concurrent,
-            accept_instructions: self.threads.accept_instructions,
             metrics: Metrics::new(self.prices),
             recordings: recordings.clone(),
             begin_drawing: Some(surfaces::begin),
@@ -134,12 +135,9 @@ impl Server {
         if let Some(name) = self.configured.default_agent() {
             runs.agents.set_default(name.into());
         }
-        let runs = match self.store {
-            Some(store) => runs.stored(store, self.threads),
-            None => runs.stateless(),
-        };
-        if let (Some(data), Some(threads)) = (tools.thread_data(), &runs.threads) {
-            threads.set_data(data);
+        let runs = runs.build();
+        if let Some(data) = tools.thread_data() {
+            runs.threads.set_data(data);
         }
         let has_metrics = self.metrics.main_listener;
         let dependencies = tools.dependencies();

@@ -47,7 +47,7 @@ impl ServerTools {
         Arc::new(Vec::new)
     }
 
-    pub(super) fn login_routes(&self, _: Option<&Arc<dyn Store>>, _: Option<SocketAddr>) -> Vec<RouteSet> {
+    pub(super) fn login_routes(&self, _: &Arc<dyn Store>, _: Option<SocketAddr>) -> Vec<RouteSet> {
         Vec::new()
     }
 

@@ -19,9 +19,9 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// The threads of a server; `None` if it stores none.
-    pub(crate) fn of(server: &Arc<Runs>) -> Option<Self> {
-        server.threads.as_ref().map(|runs| Self { runs: runs.clone(), server: server.clone() })
+    /// The threads of a server.
+    pub(crate) fn of(server: &Arc<Runs>) -> Self {
+        Self { runs: server.threads.clone(), server: server.clone() }
     }
 
     /// Reads the changes of an owner's threads from now on.

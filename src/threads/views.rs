@@ -306,7 +306,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        run::{Runs, ThreadData, ThreadEvent},
+        run::{Runs, RunsBuilder, ThreadData, ThreadEvent},
         store::{CopiedRun, MemoryStore, Store, ThreadContent},
     };
 
@@ -337,7 +337,7 @@ mod tests {
     #[tokio::test]
     async fn a_thread_is_found_by_its_newest_run_among_200() {
         let store = Arc::new(MemoryStore::new());
-        let threads = Threads::of(&Runs::builder().stored(store.clone(), Default::default())).unwrap();
+        let threads = Threads::of(&RunsBuilder { store: store.clone(), ..Runs::builder() }.build());
         let insert = async |owner: &str, id: &str, run: &str| {
             assert!(store.insert(&key(owner, id), &content(run)).await.unwrap());
         };
@@ -365,7 +365,7 @@ mod tests {
         let (store, data) = (MemoryStore::new(), Arc::<SlowData>::default());
         let key = key(ThreadKey::ANONYMOUS, "t");
         assert!(store.insert(&key, &content("r")).await.unwrap());
-        let threads = Threads::of(&Runs::builder().stored(Arc::new(store), Default::default())).unwrap();
+        let threads = Threads::of(&RunsBuilder { store: Arc::new(store), ..Runs::builder() }.build());
         threads.runs.set_data(data.clone());
         let mut changes = threads.follow_changes(key.owner.clone());
         let mut delete = Box::pin(threads.delete(&key));

@@ -31,7 +31,7 @@ pub(crate) fn is_bound_to(call: &ToolCall, bound: &str) -> bool {
 }
 
 /// Returns the digest of a call's tool and arguments. White space and the order of an object's members do not count,
-/// because a client of a stateless server may write the arguments anew.
+/// because a client may write the arguments anew.
 fn call_digest(call: &ToolCall) -> String {
     let function = &call.function;
     let written = &function.arguments;

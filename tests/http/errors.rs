@@ -167,9 +167,6 @@ async fn agents_and_their_capabilities_can_be_read() {
     assert_eq!(capabilities["identity"]["name"], "echo");
     assert_eq!(capabilities["transport"]["streaming"], true);
     assert_eq!(capabilities["transport"]["resumable"], true);
-    let stateless = Running::start(Server::new().agent("one", Echo).stateless()).await;
-    let of_stateless = stateless.client.get(stateless.url("/agents/one/capabilities")).send().await.unwrap();
-    assert_eq!(of_stateless.json::<Value>().await.unwrap()["transport"]["resumable"], false);
     let mut options = ThreadOptions::default();
     options.runs.max_detached = Some(0);
     let never_detached = Running::start(Server::new().agent("one", Echo).thread_options(options)).await;

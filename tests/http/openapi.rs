@@ -102,7 +102,6 @@ async fn every_listed_route_is_described_and_no_other() {
         with_all_routes().copilotkit(prefixed),
         Server::new().agent("echo", Echo).playground(PlaygroundOptions::disabled()),
         Server::new().agent("echo", Echo).copilotkit(without).named_events(no_named),
-        with_all_routes().stateless(),
     ] {
         let server = Running::start(server).await;
         let document = document(&server).await;

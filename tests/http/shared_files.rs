@@ -99,20 +99,6 @@ async fn a_client_that_sends_an_activity_back_names_the_same_file() {
 }
 
 #[tokio::test]
-async fn without_stored_files_the_event_has_the_bytes() {
-    let server = Server::new().agent("painter", agent_fn(painter)).stateless();
-    let server = Running::start(server).await;
-    let content = file_in(&server.events(&ask("t", "r", "m", "paint")).await.into());
-    assert_eq!(content.get("id"), None);
-    assert!(content["url"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"), "{content}");
-    let big = async |_: RunAgentInput, out: Emitter| out.file("a.bin", "", vec![7; 4 << 20]).await;
-    let server = Running::start(Server::new().agent("big", agent_fn(big)).stateless()).await;
-    let content = file_in(&server.events(&ask("t", "r", "m", "paint")).await.into());
-    assert_eq!((content.get("url"), &content["bytes"]), (None, &json!(4 << 20)));
-    assert!(content["problem"].as_str().unwrap().contains("too large"));
-}
-
-#[tokio::test]
 async fn a_file_that_is_too_large_is_an_error_of_the_agent() {
     let big = async |_: RunAgentInput, out: Emitter| out.file("a.bin", "", vec![7; 21 << 20]).await;
     let server = Running::start(Server::new().agent("big", agent_fn(big))).await;

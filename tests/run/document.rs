@@ -44,21 +44,19 @@ fn added(document: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_client_that_accepts_json_alone_gets_what_the_run_has_made() {
-    for server in [Server::new(), Server::new().stateless()] {
-        let server = Running::start(server.agent("counting", counting)).await;
-        let document = document_of(&server, &ask("t", "r1", "m1", "go")).await;
-        assert_eq!(added(&document), ["1 messages"]);
-        let (status, outcome) = (json!("finished"), json!({ "type": "success" }));
-        assert_eq!((&document["status"], &document["outcome"]), (&status, &outcome));
-        assert_eq!((&document["threadId"], &document["runId"]), (&json!("t"), &json!("r1")));
-        assert_eq!(document["state"], json!({ "count": 1 }));
-        let failed = document_of(&server, &ask("t2", "r", "fail", "go")).await;
-        assert_eq!(
-            (&failed["status"], &failed["error"]),
-            (&json!("failed"), &json!({ "code": "refused", "message": "no" }))
-        );
-        assert_eq!((added(&failed), failed.get("outcome")), (vec!["1 messages"], None));
-    }
+    let server = Running::start(Server::new().agent("counting", counting)).await;
+    let document = document_of(&server, &ask("t", "r1", "m1", "go")).await;
+    assert_eq!(added(&document), ["1 messages"]);
+    let (status, outcome) = (json!("finished"), json!({ "type": "success" }));
+    assert_eq!((&document["status"], &document["outcome"]), (&status, &outcome));
+    assert_eq!((&document["threadId"], &document["runId"]), (&json!("t"), &json!("r1")));
+    assert_eq!(document["state"], json!({ "count": 1 }));
+    let failed = document_of(&server, &ask("t2", "r", "fail", "go")).await;
+    assert_eq!(
+        (&failed["status"], &failed["error"]),
+        (&json!("failed"), &json!({ "code": "refused", "message": "no" }))
+    );
+    assert_eq!((added(&failed), failed.get("outcome")), (vec!["1 messages"], None));
 }
 
 #[tokio::test]
@@ -108,12 +106,4 @@ async fn a_client_that_does_not_wait_finds_the_document_at_its_url() {
     let wrong = server.get(&format!("{url}?wait=a")).await;
     assert_eq!(refusal(wrong).await, (400, "invalid_parameter".to_owned()));
     assert_eq!(refusal(server.get("/threads/a%20thread/runs/other").await).await, (404, "unknown_run".to_owned()));
-}
-
-#[tokio::test]
-async fn only_a_server_that_stores_threads_can_run_without_its_client() {
-    let server = Running::start(Server::new().stateless().agent("counting", counting)).await;
-    let request = server.post("/send-message").header("prefer", "respond-async, wait=10");
-    let response = request.json(&ask("t", "r", "m", "go")).send().await.unwrap();
-    assert_eq!(refusal(response).await, (501, "no_stored_threads".to_owned()));
 }

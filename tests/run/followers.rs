@@ -1,6 +1,6 @@
 //! Clients that follow runs: how many, and what they may send.
 
-use agui_server::{Server, agent::builtin::Echo};
+use agui_server::Server;
 use reqwest::{RequestBuilder, header};
 
 use crate::{
@@ -102,11 +102,4 @@ async fn wrong_huge_and_unknown_ids_and_positions_are_refused() {
     )
     .await;
     assert_eq!((status, &*code), (404, "unknown_thread"));
-}
-
-#[tokio::test]
-async fn a_stateless_server_has_nothing_to_follow() {
-    let server = Running::start(Server::new().agent("echo", Echo).stateless()).await;
-    assert_eq!(server.get("/send-message?runId=r").await.status(), 405);
-    assert_eq!(server.get(EVENTS).await.status(), 404);
 }

@@ -16,7 +16,7 @@ use agui_server::{
 use serde_json::json;
 
 use crate::{
-    run::{ask, changed_options, refusal, said},
+    run::{ask, changed_options, said},
     support::running::Running,
 };
 
@@ -96,16 +96,6 @@ async fn a_server_can_refuse_instructions_from_clients() {
 }
 
 #[tokio::test]
-async fn a_server_without_stored_threads_can_refuse_instructions_from_clients() {
-    let options = changed_options(|options| options.accept_instructions = false);
-    let server = Running::start(Server::new().agent("echo", Echo).thread_options(options).stateless()).await;
-    let mut input = ask("t", "r", "m", "hi");
-    input["messages"].as_array_mut().unwrap().push(json!({ "id": "s", "role": "system", "content": "obey" }));
-    assert_eq!(server.refused(&input).await, (400, "role_not_accepted".to_owned()));
-    server.events(&ask("t", "r", "m", "hi")).await;
-}
-
-#[tokio::test]
 async fn instructions_that_a_thread_already_has_reach_no_agent_when_they_are_refused() {
     let store = Arc::new(MemoryStore::new());
     let mut first = ask("t", "r1", "m1", "hi");
@@ -134,14 +124,4 @@ async fn the_events_that_a_client_received_of_an_abandoned_run_are_stored() {
     assert_eq!(said(&thread), ["user: hi", "assistant: half a sen"]);
     assert_eq!(dropped.get(), 1);
     assert_eq!(thread.get("activeRunId"), None);
-}
-
-#[tokio::test]
-async fn a_stateless_server_stores_nothing_and_has_no_threads() {
-    let server = Running::start(Server::new().agent("counting", counting).stateless()).await;
-    for run in ["r1", "r2"] {
-        let events = server.events(&ask("t", run, run, "hi")).await;
-        assert_eq!(events[2]["delta"], "1 messages, state {}");
-    }
-    assert_eq!(refusal(server.get("/threads/t").await).await, (404, "not_found".to_owned()));
 }

@@ -36,52 +36,46 @@ async fn a_large_first_request_makes_no_thread() {
 #[tokio::test]
 async fn an_identifier_has_at_most_1024_bytes() {
     let (longest, too_long) = ("x".repeat(1024), "x".repeat(1025));
-    for server in [Server::new().agent("echo", Echo), Server::new().agent("echo", Echo).stateless()] {
-        let server = Running::start(server).await;
-        let calling = |id: &str, call: &str, answered: &str| {
-            json!([
-                { "id": "m", "role": "user", "content": "go" },
-                { "id": id, "role": "assistant", "toolCalls": [
-                    { "id": call, "type": "function", "function": { "name": "f", "arguments": "{}" } }
-                ] },
-                { "id": "m3", "role": "tool", "toolCallId": answered, "content": "done" },
-            ])
-        };
-        let with = |path: &str, value: Value| {
-            let mut input = ask("t", "r", "m", "hi");
-            input[path] = value;
-            input
-        };
-        for (input, path) in [
-            (with("threadId", too_long.clone().into()), "threadId"),
-            (with("runId", too_long.clone().into()), "runId"),
-            (with("parentRunId", too_long.clone().into()), "parentRunId"),
-            (with("messages", calling(&too_long, "c", "c")), "messages[1].id"),
-            (with("messages", calling("a", &too_long, "c")), "messages[1].toolCalls[0].id"),
-            (with("messages", calling("a", "c", &too_long)), "messages[2].toolCallId"),
-        ] {
-            let response = server.run(&input).await;
-            assert_eq!(response.status(), 400, "{path}");
-            let body: Value = response.json().await.unwrap();
-            assert_eq!(body["error"]["path"], path);
-        }
-        let mut input = ask(&longest, &longest, &longest, "hi");
-        input["parentRunId"] = longest.clone().into();
-        server.events(&input).await;
-    }
     let server = Running::start(Server::new().agent("echo", Echo)).await;
-    server.events(&ask(&longest, "r", "m", "hi")).await;
+    let calling = |id: &str, call: &str, answered: &str| {
+        json!([
+            { "id": "m", "role": "user", "content": "go" },
+            { "id": id, "role": "assistant", "toolCalls": [
+                { "id": call, "type": "function", "function": { "name": "f", "arguments": "{}" } }
+            ] },
+            { "id": "m3", "role": "tool", "toolCallId": answered, "content": "done" },
+        ])
+    };
+    let with = |path: &str, value: Value| {
+        let mut input = ask("t", "r", "m", "hi");
+        input[path] = value;
+        input
+    };
+    for (input, path) in [
+        (with("threadId", too_long.clone().into()), "threadId"),
+        (with("runId", too_long.clone().into()), "runId"),
+        (with("parentRunId", too_long.clone().into()), "parentRunId"),
+        (with("messages", calling(&too_long, "c", "c")), "messages[1].id"),
+        (with("messages", calling("a", &too_long, "c")), "messages[1].toolCalls[0].id"),
+        (with("messages", calling("a", "c", &too_long)), "messages[2].toolCallId"),
+    ] {
+        let response = server.run(&input).await;
+        assert_eq!(response.status(), 400, "{path}");
+        let body: Value = response.json().await.unwrap();
+        assert_eq!(body["error"]["path"], path);
+    }
+    let mut input = ask(&longest, &longest, &longest, "hi");
+    input["parentRunId"] = longest.clone().into();
+    server.events(&input).await;
     assert_eq!(said(&server.thread(&longest).await).len(), 2);
 }
 
 #[tokio::test]
 async fn a_request_of_an_mcp_app_never_reaches_an_agent_without_apps() {
-    for server in [Server::new().agent("echo", Echo), Server::new().agent("echo", Echo).stateless()] {
-        let server = Running::start(server).await;
-        let mut input = ask("t", "r", "m", "hi");
-        input["forwardedProps"] = json!({ "__proxiedMCPRequest": { "serverHash": "s", "method": "ping" } });
-        let events = server.events(&input).await;
-        assert_eq!(events.len(), 2, "{events:?}");
-        assert_eq!(events[1]["result"], json!({ "error": "MCP request failed" }));
-    }
+    let server = Running::start(Server::new().agent("echo", Echo)).await;
+    let mut input = ask("t", "r", "m", "hi");
+    input["forwardedProps"] = json!({ "__proxiedMCPRequest": { "serverHash": "s", "method": "ping" } });
+    let events = server.events(&input).await;
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert_eq!(events[1]["result"], json!({ "error": "MCP request failed" }));
 }

@@ -182,8 +182,4 @@ async fn a_run_that_cannot_be_continued_is_not_started_again() {
         assert_eq!(refused(&ask("t", "r", "m", "go"), wrong).await, (400, "invalid_parameter".to_owned()), "{wrong:?}");
     }
     assert_eq!(server.thread("t").await["runs"].as_array().unwrap().len(), 1);
-
-    let stateless = Running::start(Server::new().agent("echo", Echo).stateless()).await;
-    let refused = refusal(resume(&stateless, &ask("t", "r", "m", "go"), "1").await).await;
-    assert_eq!(refused, (501, "no_stored_threads".to_owned()));
 }

@@ -24,7 +24,7 @@ pub(crate) struct Path<T>(pub(crate) T);
 #[from_request(via(axum::extract::Query), rejection(ApiError))]
 pub(crate) struct Query<T>(pub(crate) T);
 
-/// The threads of the caller. A server that stores none refuses the request.
+/// The threads of the caller.
 pub(crate) struct OwnThreads {
     pub(crate) app: App,
     pub(crate) threads: Threads,
@@ -50,10 +50,9 @@ impl FromRequestParts<App> for OwnThreads {
     type Rejection = ApiError;
 
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let threads = app.threads.clone().ok_or(ApiError::NoStoredThreads)?;
         let caller = head.extensions.get::<Caller>().ok_or(ApiError::Internal)?.clone();
         let files = ClientFiles::of(app, &caller).await;
-        Ok(Self { app: app.clone(), threads, caller, files })
+        Ok(Self { app: app.clone(), threads: app.threads.clone(), caller, files })
     }
 }
 

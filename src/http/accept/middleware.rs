@@ -69,8 +69,7 @@ async fn authenticate(State(app): State<App>, request: Request, next: Next) -> R
 }
 
 pub(crate) async fn authenticate_caller(app: &App, head: &Parts) -> Result<Caller, ApiError> {
-    let keeps_files = app.threads.as_ref().is_some_and(|threads| threads.runs.files.is_some());
-    let reached_at = keeps_files.then(|| OwnAddress::of(head));
+    let reached_at = app.threads.runs.files.is_some().then(|| OwnAddress::of(head));
     Ok(Caller { principal: app.auth.authenticate(head).await?, reached_at })
 }
 

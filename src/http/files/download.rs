@@ -61,7 +61,7 @@ pub(super) async fn read_file(
     Query(query): Query<SignatureQuery>,
     request: Request,
 ) -> ApiResult {
-    let (_, files) = files_of(&app)?;
+    let files = files_of(&app)?;
     let file = signed(&files, &id, &query).await?;
     if file.is_none() && query.signature.is_some() {
         // The middleware has not, for the sake of the signature.

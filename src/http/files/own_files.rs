@@ -31,17 +31,15 @@ impl FromRequestParts<App> for OwnFiles {
 
     async fn from_request_parts(head: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = middleware::authenticate_caller(app, head).await?;
-        let (threads, files) = files_of(app)?;
+        let files = files_of(app)?;
         let urls = ClientFiles::of(app, &caller).await.ok_or(ApiError::NoFiles)?.urls();
-        Ok(Self { files, threads, owner: caller.owner(), urls })
+        Ok(Self { files, threads: app.threads.runs.clone(), owner: caller.owner(), urls })
     }
 }
 
-/// Returns the files of the server, with its threads.
-pub(super) fn files_of(app: &App) -> ApiResult<(Arc<ThreadRuns>, Files)> {
-    let threads = &app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?.runs;
-    let files = threads.files.clone().ok_or(ApiError::NoFiles)?;
-    Ok((threads.clone(), files))
+/// Returns the files of the server.
+pub(super) fn files_of(app: &App) -> ApiResult<Files> {
+    app.threads.runs.files.clone().ok_or(ApiError::NoFiles)
 }
 
 #[derive(Serialize, ToSchema)]

@@ -30,7 +30,7 @@ macro_rules! groups {
 }
 
 groups! {
-    Every WithoutAuthentication Authentication MediaType Url Parameter Body ResponseMemory Agent Stateless Store Limits Start Thread Run
+    Every WithoutAuthentication Authentication MediaType Url Parameter Body ResponseMemory Agent Store Limits Start Thread Run
     Message Follow Running Edit Copy File FileDeletion FileRange Upload Loopback Shutdown Streams Socket Followers Envelope
 }
 

@@ -5,7 +5,7 @@ use std::error::Error;
 use super::{arguments::EraseArguments, output::print_line};
 use crate::{
     auth::{Principal, owner_of},
-    run::{Runs, ThreadOptions},
+    run::{Runs, RunsBuilder, ThreadOptions},
     server::configured::store::open_store,
     store::{Retention, ThreadKey, now},
     threads::Threads,
@@ -29,9 +29,9 @@ pub(super) async fn erase(EraseArguments { owner, thread, options }: EraseArgume
         Some(number) if store.delete(number).await? => format!("thread {number}"),
         Some(number) => return Err(format!("there is no thread {number}: see agui-server check --store").into()),
         None => {
-            let thread_options = ThreadOptions { files: loaded.config.files.clone(), ..ThreadOptions::default() };
-            let runs = Runs::builder().stored(store.clone(), thread_options);
-            let threads = Threads::of(&runs).ok_or("the server stores no threads")?;
+            let threads = ThreadOptions { files: loaded.config.files.clone(), ..ThreadOptions::default() };
+            let runs = RunsBuilder { store: store.clone(), threads, ..Runs::builder() }.build();
+            let threads = Threads::of(&runs);
             let key = owner_of(principal.as_ref());
             let erased = threads.delete_all(key.clone()).await?;
             if let Some(sealed) = store.sealed_values() {

@@ -128,13 +128,9 @@ impl ServerTools {
         })
     }
 
-    /// Lets people log in at other servers, if a store can keep their tokens. Returns the routes for it.
-    pub(in crate::server) fn login_routes(
-        &self,
-        store: Option<&Arc<dyn Store>>,
-        address: Option<SocketAddr>,
-    ) -> Vec<RouteSet> {
-        let (Some(logins), Some(store)) = (&self.logins, store) else { return Vec::new() };
+    /// Lets people log in at other servers. Returns the routes for it.
+    pub(in crate::server) fn login_routes(&self, store: &Arc<dyn Store>, address: Option<SocketAddr>) -> Vec<RouteSet> {
+        let Some(logins) = &self.logins else { return Vec::new() };
         let listened = address.map(|address| format!("http://{address}"));
         let base_url = self.public_url.clone().or(listened).unwrap_or_default().trim_end_matches('/').to_owned();
         logins.set_place(LoginPlace { store: store.clone(), base_url });

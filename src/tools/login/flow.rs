@@ -62,7 +62,7 @@ enum Stage {
 }
 
 impl LoginService {
-    /// Returns a new link for an owner; `None` on a server that browsers cannot reach, or that stores nothing.
+    /// Returns a new link for an owner; `None` on a server that browsers cannot reach.
     pub(super) fn link(&self, owner: &str, server: &str) -> Option<String> {
         let (owner, server) = (owner.to_owned(), server.to_owned());
         let link = Link { owner, server, id: Uuid::new_v4().simple().to_string(), until: now() + LOGIN_TIME };

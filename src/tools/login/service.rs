@@ -116,9 +116,7 @@ impl PersonLogin {
         let is_mcp = self.service.server(server).is_ok_and(LoginServer::is_mcp);
         for number in 1..=MAX_QUESTIONS {
             let Some(url) = self.service.link(&owner_of(cx.principal()), server) else {
-                return ToolError::new(format!(
-                    "nobody can log in at `{server}`: a login needs [server] public_url and a store"
-                ));
+                return ToolError::new(format!("nobody can log in at `{server}`: a login needs [server] public_url"));
             };
             let message = format!("Connect your account at `{server}`: open the page, log in there, and come back.");
             let question = Question::visit(message, url).key(format!("login-{number}"));

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use agui_server::{Server, agent::builtin::Remote};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -10,7 +9,7 @@ use super::{
     endpoint::{
         FakeEndpoint, Piece, Response, assert_legal, begin_and_end, event, finished, run, server_with, started, text,
     },
-    running::{Running, events, eventually, input, read_until},
+    running::{events, eventually, input, read_until},
 };
 
 /// A stream that hangs after the text "Hi".
@@ -26,10 +25,14 @@ const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 #[tokio::test]
 async fn the_request_is_dropped_when_the_client_leaves() {
     let endpoint = FakeEndpoint::new([hanging()]).await;
-    // A stored run is ended in the store before its agent is dropped; a stateless one is dropped directly.
-    let stateless = Server::new().agent("remote", Remote::new(endpoint.options()).unwrap()).stateless();
-    for (count, server) in [(1, endpoint.server().await), (2, Running::start(stateless).await)] {
-        let mut stream = server.raw_run(&input("Hello")).await;
+    let server = endpoint.server().await;
+    // A stored run is ended in the store before its agent is dropped; one beside its thread is dropped directly.
+    let mut suggest = input("Hello");
+    suggest["tools"] = json!([{ "name": "copilotkitSuggest", "description": "", "parameters": {} }]);
+    suggest["forwardedProps"] =
+        json!({ "toolChoice": { "type": "function", "function": { "name": "copilotkitSuggest" } } });
+    for (count, input) in [(1, input("Hello")), (2, suggest)] {
+        let mut stream = server.raw_run(&input).await;
         read_until(&mut stream, |text| text.contains("\"Hi\"")).await;
         assert_eq!(endpoint.closed(), count - 1);
         let left = Instant::now();

@@ -141,34 +141,18 @@ fn order_with_two_questions() -> FnTool {
 #[tokio::test]
 async fn an_approval_comes_before_the_questions_and_edited_arguments_stay_edited() {
     let provider = Provider::start().await;
-    for stored in [true, false] {
-        let running =
-            serve(&provider, order_with_two_questions(), |server| if stored { server } else { server.stateless() })
-                .await;
-        // A server without stored threads gets the conversation each time.
-        let ask = async |mut input: Value| {
-            if !stored {
-                let function = json!({ "name": "order", "arguments": "{\"colour\":\"red\"}" });
-                let call = json!({ "id": "c0", "type": "function", "function": function });
-                input["messages"] = json!([
-                    { "id": "m", "role": "user", "content": "A shirt, please." },
-                    { "id": "a", "role": "assistant", "toolCalls": [call] },
-                ]);
-            }
-            events(&running, input).await
-        };
-        answer_with_call(&provider, &json!({ "colour": "red" }));
-        let approval = only_interrupt(&events(&running, first_request()).await);
-        assert_eq!(approval["reason"], "tool_call");
-        let edited = json!({ "approved": true, "editedArgs": { "colour": "blue" } });
-        let size = only_interrupt(&ask(resume("r2", &approval, edited)).await);
-        assert_eq!((&size["reason"], &size["message"]), (&json!("input_required"), &json!("Which size?")));
-        let name = only_interrupt(&ask(resume("r3", &size, json!("L"))).await);
-        assert_eq!(name["message"], "Which name?");
-        says(&provider, "Done.");
-        let done = ask(resume("r4", &name, json!("Ada"))).await;
-        assert_eq!(result(&done), "blue \"L\" for \"Ada\"", "stored: {stored}");
-    }
+    let running = serve(&provider, order_with_two_questions(), |server| server).await;
+    answer_with_call(&provider, &json!({ "colour": "red" }));
+    let approval = only_interrupt(&events(&running, first_request()).await);
+    assert_eq!(approval["reason"], "tool_call");
+    let edited = json!({ "approved": true, "editedArgs": { "colour": "blue" } });
+    let size = only_interrupt(&events(&running, resume("r2", &approval, edited)).await);
+    assert_eq!((&size["reason"], &size["message"]), (&json!("input_required"), &json!("Which size?")));
+    let name = only_interrupt(&events(&running, resume("r3", &size, json!("L"))).await);
+    assert_eq!(name["message"], "Which name?");
+    says(&provider, "Done.");
+    let done = events(&running, resume("r4", &name, json!("Ada"))).await;
+    assert_eq!(result(&done), "blue \"L\" for \"Ada\"");
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ pub struct RemoteOptions {
     /// The time limit of silence. A comment in the stream ends the silence.
     #[serde(default = "default_idle_timeout", rename = "idle_timeout_secs", with = "units::Seconds")]
     pub idle_timeout: Duration,
-    /// With `kind = "remote"`: true if the endpoint is an agui-server that stores threads. A detached run is then detached there,
+    /// With `kind = "remote"`: true if the endpoint is an agui-server. A detached run is then detached there,
     /// too, and goes on if this server, the endpoint or the connection is lost.
     #[serde(default)]
     pub resumable: bool,

@@ -1,12 +1,11 @@
 //! `POST /agent/{agent}/connect`: restates a thread run by run and follows its running run, for a page that is opened or reloaded.
-//! The stream is empty on a server without stored threads, and for a thread that does not exist: a new page asks for
-//! the thread id that it has just generated. CopilotKit's own runtime does the same.
+//! The stream is empty for a thread that does not exist: a new page asks for the thread id that it has just generated.
+//! CopilotKit's own runtime does the same.
 
 use axum::{
     Extension,
     body::Body,
     extract::{Request, State},
-    response::Response,
 };
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -59,13 +58,10 @@ pub(super) async fn connect_copilot_thread(
     let encoder = ClientEncoder::new(&app, &caller, encoder).await.without_subagents(without_subagents);
     let key = caller.key(thread_id);
     let permit = app.response_permit(&key).await?;
-    let Some(threads) = &app.threads else { return Ok(empty(&encoder)) };
-    let connection = threads.connect(&key, options.restated_runs).await?;
-    let Some(view) = &connection.view else { return Ok(empty(&encoder)) };
+    let connection = app.threads.connect(&key, options.restated_runs).await?;
+    let Some(view) = &connection.view else {
+        return Ok(sse_response::respond(encoder.media_type(), Body::empty()));
+    };
     let restated = restate(view, connection.running.as_ref().map(|follower| &follower.run_id));
     Ok(restated.respond(&app, connection, encoder, caller.principal, permit))
-}
-
-fn empty(encoder: &ClientEncoder) -> Response {
-    sse_response::respond(encoder.media_type(), Body::empty())
 }

@@ -66,7 +66,7 @@ impl EnvelopeRoutes {
     request_body = Envelope<'_>,
     responses(
         response::InnerResponse, refuse::Agent, refuse::Body, refuse::Edit, refuse::Envelope, refuse::Follow, refuse::Limits,
-        refuse::Message, refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store, refuse::Url,
+        refuse::Message, refuse::Parameter, refuse::Start, refuse::Store, refuse::Url,
     ),
 )]
 pub(super) async fn send_envelope(

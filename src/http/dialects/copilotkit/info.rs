@@ -98,14 +98,13 @@ pub(super) async fn read_copilot_info(
     Extension(options): Extension<CopilotKitOptions>,
     head: Parts,
 ) -> Json<CopilotInfo> {
-    let (is_stored, caller) = (app.threads.is_some(), caller.principal.as_ref());
+    let caller = caller.principal.as_ref();
     // The socket is beside this route, on the host that the client knows.
-    let ws_url = OwnAddress::of(&head).socket_url(SOCKET_PATH).filter(|_| is_stored);
-    let intelligence = ws_url.map(|ws_url| LiveList { ws_url });
+    let intelligence = OwnAddress::of(&head).socket_url(SOCKET_PATH).map(|ws_url| LiveList { ws_url });
     let thread_endpoints = CopilotThreadEndpoints {
-        list: is_stored,
-        inspect: is_stored,
-        mutations: is_stored,
+        list: true,
+        inspect: true,
+        mutations: true,
         realtime_metadata: intelligence.is_some(),
     };
     let mut entries: IndexMap<_, _> = app.agents(caller).map(|entry| (entry.name().to_owned(), entry)).collect();

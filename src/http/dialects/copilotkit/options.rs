@@ -50,8 +50,8 @@ mod tests {
 
     #[test]
     fn a_prefix_is_never_that_of_a_route_of_the_server() {
-        let mut sets = built_in(true, true);
-        sets.extend(named_events::route_set(&named_events::NamedEventOptions::default(), true));
+        let mut sets = built_in(true);
+        sets.extend(named_events::route_set(&named_events::NamedEventOptions::default()));
         for route in sets.iter_mut().flat_map(|set| set.list()) {
             let prefix = route.path.split('/').nth(1).unwrap_or_default();
             let options = CopilotKitOptions { prefix: format!("/{prefix}"), ..Default::default() };

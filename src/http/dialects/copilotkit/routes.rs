@@ -35,7 +35,6 @@ use crate::{
 pub(crate) fn route_sets(
     options: &CopilotKitOptions,
     keys: &[ApiKey],
-    stores_threads: bool,
     transcription: Option<Arc<dyn Transcribe>>,
 ) -> Vec<RouteSet> {
     if !options.enabled {
@@ -44,35 +43,13 @@ pub(crate) fn route_sets(
     let (prefix, tokens) = (options.prefix.as_str(), Arc::new(JoinTokens::of_keys(keys)));
     let transcriber = Extension(Transcriber::new(transcription));
     let speech = OpenApiRouter::new().routes(routes!(transcribe::transcribe_copilot_speech)).layer(transcriber);
-    let mut routes = OpenApiRouter::new()
+    let routes = OpenApiRouter::new()
         .routes(routes!(info::read_copilot_info))
         .routes(routes!(debug_events::follow_copilot_runs))
         .routes(routes!(run_copilot_agent))
         .routes(routes!(connect::connect_copilot_thread))
         .routes(routes!(suggest))
-        .routes(routes!(stop::stop_copilot_run));
-    if stores_threads {
-        routes = routes.merge(thread_routes()).layer(Extension(tokens.clone()));
-    }
-    let routes = routes.layer(Extension(options.clone()));
-    let envelopes = OpenApiRouter::new()
-        .routes(at(prefix, routes!(envelope::send_envelope)))
-        .routes(at(&format!("{prefix}/"), routes!(envelope::send_envelope)))
-        .layer(Extension(Arc::new(EnvelopeRoutes::new(routes.clone().merge(speech.clone()).into()))));
-    let routes = OpenApiRouter::new().nest(prefix, routes).merge(envelopes);
-    let speech = OpenApiRouter::new().nest(prefix, speech);
-    let mut sets = vec![
-        RouteSet::new("CopilotKit", RouteAccess::Authenticated, routes).listing_only(prefix),
-        RouteSet::new("CopilotKit", RouteAccess::ChecksItself, speech).listing_only(prefix),
-    ];
-    if stores_threads {
-        sets.push(socket::route_set(prefix, tokens));
-    }
-    sets
-}
-
-fn thread_routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
+        .routes(routes!(stop::stop_copilot_run))
         .routes(routes!(threads::list_copilot_threads))
         .routes(routes!(socket::subscribe))
         .routes(routes!(threads::edit_copilot_thread, threads::delete_copilot_thread))
@@ -80,6 +57,19 @@ fn thread_routes() -> OpenApiRouter<App> {
         .routes(routes!(inspect::read_copilot_messages))
         .routes(routes!(inspect::read_copilot_state))
         .routes(routes!(inspect::read_copilot_events))
+        .layer(Extension(tokens.clone()))
+        .layer(Extension(options.clone()));
+    let envelopes = OpenApiRouter::new()
+        .routes(at(prefix, routes!(envelope::send_envelope)))
+        .routes(at(&format!("{prefix}/"), routes!(envelope::send_envelope)))
+        .layer(Extension(Arc::new(EnvelopeRoutes::new(routes.clone().merge(speech.clone()).into()))));
+    let routes = OpenApiRouter::new().nest(prefix, routes).merge(envelopes);
+    let speech = OpenApiRouter::new().nest(prefix, speech);
+    vec![
+        RouteSet::new("CopilotKit", RouteAccess::Authenticated, routes).listing_only(prefix),
+        RouteSet::new("CopilotKit", RouteAccess::ChecksItself, speech).listing_only(prefix),
+        socket::route_set(prefix, tokens),
+    ]
 }
 
 /// Runs an agent.
@@ -90,7 +80,7 @@ fn thread_routes() -> OpenApiRouter<App> {
     request_body = RunAgentInput,
     responses(
         response::EventResponse, response::CaughtUp, refuse::Agent, refuse::Body, refuse::Follow, refuse::Limits,
-        refuse::Parameter, refuse::Start, refuse::Stateless, refuse::Store,
+        refuse::Parameter, refuse::Start, refuse::Store,
     ),
 )]
 async fn run_copilot_agent(
@@ -102,7 +92,7 @@ async fn run_copilot_agent(
     run_or_reconnect(&app, find_agent(&app, &agent)?, Some(options.on_disconnect), request).await
 }
 
-/// Runs an agent, and stores nothing.
+/// Runs an agent beside the thread.
 #[utoipa::path(
     post,
     path = "/agent/{agent}/suggest",
@@ -111,5 +101,5 @@ async fn run_copilot_agent(
 )]
 pub(super) async fn suggest(State(app): State<App>, Path(agent): Path<String>, request: Request) -> ApiResult {
     let (run, encoder) = read_input(&app, find_agent(&app, &agent)?, None, request).await?;
-    Ok(respond_run(&app, app.runs.start_unstored(run)?, encoder).await)
+    Ok(respond_run(&app, app.runs.start_beside_thread(run)?, encoder).await)
 }

@@ -26,7 +26,6 @@ use crate::{
     protocol::ThreadId,
     run::{ChangedThread, ThreadChange, ThreadEvent},
     store::now,
-    threads::Threads,
 };
 
 /// The path below the prefix. The client appends `/websocket`.
@@ -104,7 +103,6 @@ async fn open_socket(
     Query(query): Query<SocketQuery>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> ApiResult {
-    let threads = app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?.clone();
     let principal = if app.credential() != Credential::None {
         let principal = tokens.check(&query.join_token, Instant::now());
         Some(principal.ok_or(ApiError::InvalidJoinToken)?)
@@ -115,12 +113,13 @@ async fn open_socket(
     let permit = app.take_stream(principal.as_ref())?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        serve(socket, &app, &threads, principal).await;
+        serve(socket, &app, principal).await;
         drop(permit);
     }))
 }
 
-async fn serve(mut socket: WebSocket, app: &App, threads: &Threads, caller: Option<Principal>) {
+async fn serve(mut socket: WebSocket, app: &App, caller: Option<Principal>) {
+    let threads = &app.threads;
     let owner = owner_of(caller.as_ref());
     let mut events = threads.follow_changes(owner.clone());
     let (mut channels, mut expiry) = (Vec::new(), pin!(expiry(caller.as_ref())));

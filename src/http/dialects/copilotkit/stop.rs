@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::agents::find_agent;
 use crate::{
-    http::{ApiError, ApiResult, App, Caller, Path, read_body, refuse},
+    http::{ApiResult, App, Caller, Path, read_body, refuse},
     protocol::{RunId, ThreadId},
     store::ThreadKey,
     threads::{ThreadError, Threads},
@@ -44,7 +44,7 @@ pub(super) struct CopilotStopResult {
     request_body(content = StopInput, description = "May be absent."),
     responses(
         (status = 200, description = "Whether a run is being cancelled.", body = CopilotStopResult),
-        refuse::Agent, refuse::Body, refuse::Stateless, refuse::Store,
+        refuse::Agent, refuse::Body, refuse::Store,
     ),
 )]
 pub(super) async fn stop_copilot_run(
@@ -54,10 +54,9 @@ pub(super) async fn stop_copilot_run(
     request: Request,
 ) -> ApiResult<Json<CopilotStopResult>> {
     find_agent(&app, &agent)?;
-    let threads = app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?;
     let body = read_body::read_small(&app, request).await?;
     let input: StopInput = read_body::decode_optional(&body)?;
-    let stopped = stop_run(threads, &caller.key(thread), input.run_id.as_ref()).await?;
+    let stopped = stop_run(&app.threads, &caller.key(thread), input.run_id.as_ref()).await?;
     let message = if stopped { "the run is being stopped" } else { "the thread has no such running run" };
     Ok(Json(CopilotStopResult { stopped, message }))
 }

@@ -40,9 +40,9 @@ use crate::{
     threads::{ThreadError, Threads},
 };
 
-pub(crate) fn route_set(options: &NamedEventOptions, stores_threads: bool) -> Option<RouteSet> {
+pub(crate) fn route_set(options: &NamedEventOptions) -> Option<RouteSet> {
     let routes = || OpenApiRouter::new().routes(routes!(run_chat)).routes(routes!(run_named_events));
-    let routes = (options.enabled && stores_threads).then(routes)?;
+    let routes = options.enabled.then(routes)?;
     Some(RouteSet::new("named events", RouteAccess::Authenticated, routes.layer(Extension(Arc::new(options.clone())))))
 }
 
@@ -87,7 +87,7 @@ async fn run_named_events(
 }
 
 async fn run(app: &App, agent: Option<&str>, request: Request) -> ApiResult {
-    let threads = app.threads.as_ref().ok_or(ApiError::Internal)?;
+    let threads = &app.threads;
     let agent = find_agent(app, agent)?;
     // The values of such a request are not told apart: all count as open.
     let (read, request) =

@@ -9,8 +9,7 @@ use smart_default::SmartDefault;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NamedEventOptions {
-    /// True serves the endpoints. A server without stored threads never serves them, because their clients send no
-    /// history.
+    /// True serves the endpoints.
     #[default(true)]
     pub enabled: bool,
     /// The agent of `/agent/chat/stream`. Default: the default agent.

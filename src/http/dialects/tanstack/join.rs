@@ -129,7 +129,7 @@ pub(crate) async fn join_agent(
 }
 
 async fn join(app: &App, caller: &Caller, query: JoinQuery, headers: &HeaderMap) -> ApiResult {
-    let threads = app.threads.as_ref().ok_or(ApiError::NoStoredThreads)?;
+    let threads = &app.threads;
     let Some(run) = &query.run_id else { return hydrate(app, threads, caller, query).await };
     // The header wins: a reconnecting client adds it to the offset that it began with.
     let after = match (last_event_id(headers)?, query.offset.as_deref()) {

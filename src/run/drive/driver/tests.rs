@@ -1,4 +1,3 @@
-use futures::FutureExt as _;
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
@@ -31,7 +30,7 @@ fn runs(agent: impl Agent) -> Arc<Runs> {
 fn limited(agent: impl Agent, limits: RunLimits) -> Arc<Runs> {
     RunsBuilder { limits, max_concurrent: 2, begin_drawing: Some(crate::surfaces::begin), ..Default::default() }
         .agent("a", Arc::new(agent))
-        .stateless()
+        .build()
 }
 
 fn start(runs: &Arc<Runs>) -> Run {
@@ -40,9 +39,9 @@ fn start(runs: &Arc<Runs>) -> Run {
 
 fn start_with(runs: &Arc<Runs>, input: RunAgentInput) -> Run {
     let request = RunRequest::new(runs.reserve(None).unwrap(), runs.agent(None).unwrap(), input);
-    match runs.start(request).now_or_never().unwrap().unwrap() {
+    match runs.start_beside_thread(request).unwrap() {
         StartedRun::Unstored(run) => *run,
-        _ => panic!("there is no store"),
+        _ => panic!("the run is stored"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The options of the routes, and the routes of a server without stored threads.
+//! The options of the routes.
 
 use agui_server::{
     config::Sources,
@@ -7,24 +7,6 @@ use agui_server::{
 use reqwest::header;
 
 use super::*;
-
-#[tokio::test]
-async fn a_server_without_stored_threads_runs_agents_and_has_no_thread_routes() {
-    let server = Running::start(two_agents().stateless()).await;
-    let info = body(server.request_copilotkit(Method::GET, "/info").send().await.unwrap()).await;
-    let no_endpoints = json!({ "list": false, "inspect": false, "mutations": false, "realtimeMetadata": false });
-    assert_eq!([&info["threadEndpoints"], &info["singleRoute"]["threadEndpoints"]], [&no_endpoints, &no_endpoints]);
-    let ran = server.post_copilotkit("", "/agent/echo/run", &ask("t", "r")).await.text().await.unwrap();
-    assert_eq!(support::events(&ran).last().unwrap()["type"], "RUN_FINISHED");
-    let connected = server.post_copilotkit("", "/agent/echo/connect", &ask("t", "c")).await;
-    assert_eq!((connected.status().as_u16(), connected.text().await.unwrap()), (200, String::new()));
-    let stopped = refusal(server.post_copilotkit("", "/agent/echo/stop/t", &json!({})).await).await;
-    assert_eq!(stopped, (501, "no_stored_threads".to_owned()));
-    for path in ["/threads", "/threads/t/messages"] {
-        let refused = refusal(server.request_copilotkit(Method::GET, path).send().await.unwrap()).await;
-        assert_eq!(refused, (404, "not_found".to_owned()), "{path}");
-    }
-}
 
 #[tokio::test]
 async fn the_prefix_can_be_changed_and_the_routes_disabled() {

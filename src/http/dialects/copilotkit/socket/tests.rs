@@ -22,7 +22,6 @@ use crate::{
     auth::Authenticator,
     http::{HttpOptions, router},
     run::Runs,
-    store::MemoryStore,
 };
 
 /// A server with the agents `agent0` to `agent8` and the routes of sockets.
@@ -37,10 +36,9 @@ impl TestServer {
         let further = vec![route_set("/copilotkit", tokens.clone())];
         let agents = (0..=MAX_CHANNELS).map(|n| format!("agent{n}"));
         let runs = agents.fold(Runs::builder(), |runs, name| runs.agent(name, Arc::new(Echo)));
-        let runs = runs.stored(Arc::new(MemoryStore::new()), Default::default());
         let dependencies = Arc::new(Vec::new);
         let routers = router(
-            runs,
+            runs.build(),
             auth,
             HttpOptions { max_streams, ..HttpOptions::default() },
             false,
