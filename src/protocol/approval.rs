@@ -4,11 +4,9 @@
 //! holds the only rule for a yes: the entry is resolved, its payload is an object with `"approved": true`, and
 //! `editedArgs`, if there are any, are an object and were offered. Everything else leaves the action undone.
 
-use std::collections::{HashMap, HashSet};
-
 use serde_json::{Value, json};
 
-use super::{InterruptId, JsonObject, ResumeEntry, ResumeStatus};
+use super::{JsonObject, ResumeEntry, ResumeStatus};
 
 const APPROVED: &str = "approved";
 const EDITED_ARGS: &str = "editedArgs";
@@ -85,17 +83,6 @@ impl ApprovalDecision {
         let members = [(APPROVED, self.is_approved().into())].into_iter().chain(detail);
         members.map(|(name, value)| (name.to_owned(), value)).collect()
     }
-}
-
-/// Returns the interrupts that have several different replies. Their replies are [unclear](ApprovalDecision::Unclear).
-pub(crate) fn contradictory_replies(entries: &[ResumeEntry]) -> HashSet<&InterruptId> {
-    let (mut first, mut contradictory) = (HashMap::new(), HashSet::new());
-    for entry in entries {
-        if *first.entry(&entry.interrupt_id).or_insert(entry) != entry {
-            contradictory.insert(&entry.interrupt_id);
-        }
-    }
-    contradictory
 }
 
 /// Returns the schema of a reply. With the schema of the arguments, the person can edit them and give a reason.
@@ -209,14 +196,6 @@ mod tests {
         for decision in [ApprovalDecision::Cancelled, ApprovalDecision::Unclear] {
             assert_eq!(Value::Object(decision.to_payload()), json!({ "approved": false }));
         }
-    }
-
-    #[test]
-    fn different_answers_to_one_interrupt_contradict_each_other() {
-        let entry =
-            |id: &str, yes: bool| ResumeEntry { interrupt_id: id.into(), ..resolved(json!({ "approved": yes })) };
-        let entries = [entry("a", true), entry("b", true), entry("a", true), entry("b", false), entry("c", true)];
-        assert_eq!(contradictory_replies(&entries), HashSet::from([&"b".into()]));
     }
 
     #[test]

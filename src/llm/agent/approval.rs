@@ -20,9 +20,8 @@ use crate::{
     base::text::shortened,
     llm::history,
     protocol::{
-        Interrupt, InterruptId, JsonObject, Message, MessageContent, Metadata, ResumeEntry, ResumeStatus, ToolCall,
-        ToolMessage,
-        approval::{ApprovalDecision, approval_schema, contradictory_replies},
+        Interrupt, JsonObject, Message, MessageContent, Metadata, ResumeEntry, ResumeStatus, ToolCall, ToolMessage,
+        approval::{ApprovalDecision, approval_schema},
     },
     tools::{Approval, CallReplies, OfferedTool, Tool, bound_call, is_bound_to},
 };
@@ -51,7 +50,6 @@ pub(super) async fn prior_approvals(
     cx: &RunContext,
 ) -> PriorApprovals {
     let mut prior = PriorApprovals::default();
-    let contradictory = contradictory_replies(entries);
     let (mut decided_ids, mut undecided) = (HashSet::new(), Vec::new());
     let mut used = HashSet::new();
     let mut tasks = SuspendedTask::of_entries(entries);
@@ -64,7 +62,7 @@ pub(super) async fn prior_approvals(
             prior.tasks.push((call.clone(), task));
             continue;
         }
-        let Some((decision, its_entries)) = decision_on(call, result, entries, &contradictory) else {
+        let Some((decision, its_entries)) = decision_on(call, result, entries) else {
             undecided.push((call, result));
             continue;
         };
@@ -96,7 +94,6 @@ fn decision_on<'e>(
     call: &ToolCall,
     result: Option<&ToolMessage>,
     entries: &'e [ResumeEntry],
-    contradictory: &HashSet<&InterruptId>,
 ) -> Option<(CallDecision, Vec<&'e ResumeEntry>)> {
     let is_open = |entries: &[&ResumeEntry]| {
         result.is_none_or(|result| entries.iter().any(|entry| is_copy_of_reply(result, entry)))
@@ -112,8 +109,7 @@ fn decision_on<'e>(
         |entry: &'e ResumeEntry| entry.interrupt_id.strip_prefix(ID_PREFIX).filter(|bound| is_bound_to(call, bound));
     let approvals: Vec<_> = entries.iter().filter(|entry| bound(entry).is_some()).collect();
     let first = *approvals.first()?;
-    let is_clear = approvals.iter().all(|entry| entry.interrupt_id == first.interrupt_id)
-        && !contradictory.contains(&first.interrupt_id);
+    let is_clear = approvals.iter().all(|entry| entry.interrupt_id == first.interrupt_id);
     let decision = if is_clear { ApprovalDecision::of(first, true) } else { ApprovalDecision::Unclear };
     let bound = bound(first).unwrap_or_default().to_owned();
     is_open(&[first]).then(|| (decide(decision).map(|edited| CallReplies::none(bound, edited)), approvals))

@@ -131,7 +131,7 @@ mod tests {
             validator.check_value(&reply).await.unwrap();
             assert_eq!(review(&proposed, &reply), expected);
         }
-        // A server that stores no threads does not check the reply.
+        // Replies that the schema refuses are no approval either.
         for unclear in [json!("yes"), json!(null), json!({ "approved": "true" }), json!({ "steps": [] })] {
             assert_eq!(review(&proposed, &unclear), json!({ "approved": false }), "{unclear}");
         }

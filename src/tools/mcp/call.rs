@@ -274,26 +274,23 @@ impl OngoingCall<'_> {
         if self.asked.values().sum::<usize>() == MAX_QUESTIONS {
             return Err(caller.error(format_args!("asked more than {MAX_QUESTIONS} questions in one call.")));
         }
-        let validator = match &wanted {
-            Wanted::Form(form) => Some(Validator::new(form)),
-            Wanted::Visit(_) => None,
+        let is_form = match &wanted {
+            Wanted::Form(form) => {
+                Validator::new(form)
+                    .map_err(|error| caller.error(format_args!("asked with an invalid form: {error}")))?;
+                true
+            }
+            Wanted::Visit(_) => false,
         };
-        let invalid_form = |error| caller.error(format_args!("asked with an invalid form: {error}"));
-        let validator = validator.transpose().map_err(invalid_form)?;
         let key = digest(&message, &wanted.to_string(), QUESTION_KEY_BYTES);
         let times = self.asked.entry(key.clone()).or_default();
         *times += 1;
         let key = format!("mcp-{key}-{times}");
         let question = caller.question(message, wanted, self.cx).key(key);
-        let given = match (self.cx.reply_to(question)?, validator) {
-            (None, _) => ElicitResult::new(ElicitationAction::Decline),
-            (Some(_), None) => ElicitResult::new(ElicitationAction::Accept),
-            (Some(content), Some(validator)) => {
-                validator.check_value(&content).await.map_err(|problems| {
-                    ToolError::new(format!("The user's answer does not fit the form of the MCP server:{problems}"))
-                })?;
-                ElicitResult::new(ElicitationAction::Accept).with_content(content)
-            }
+        let given = match self.cx.reply_to(question)? {
+            None => ElicitResult::new(ElicitationAction::Decline),
+            Some(content) if is_form => ElicitResult::new(ElicitationAction::Accept).with_content(content),
+            Some(_) => ElicitResult::new(ElicitationAction::Accept),
         };
         // The time that a person took belongs to the earlier run.
         self.last_sign = Instant::now();

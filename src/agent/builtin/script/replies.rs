@@ -1,7 +1,7 @@
 //! The replies of a run: its `resume` entries, matched with the questions of the script.
 //!
-//! A server with stored threads passes on only entries that reply to open interrupts. A stateless server passes on every
-//! entry, so an entry for an interrupt that the script does not raise is ignored, and contradictory entries are unclear.
+//! The entries reply to the open interrupts of the thread, one to each. Another agent may have raised some of them, so an entry
+//! for an interrupt that the script does not raise is ignored.
 
 use std::collections::HashSet;
 
@@ -13,8 +13,7 @@ use super::{
     template::{Values, add_members, plain},
 };
 use crate::protocol::{
-    JsonObject, Message, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId,
-    approval::{ApprovalDecision, contradictory_replies},
+    JsonObject, Message, ResumeEntry, ResumeStatus, RunAgentInput, ToolCallId, approval::ApprovalDecision,
 };
 
 #[derive(Debug, Clone)]
@@ -46,10 +45,8 @@ pub(super) fn replies(input: &RunAgentInput, questions: &Questions) -> Vec<Reply
             _ => {}
         }
     }
-    let contradictory = contradictory_replies(&input.resume);
-    let mut seen = HashSet::new();
     let mut replies: Vec<(usize, Reply)> = Vec::new();
-    for entry in input.resume.iter().filter(|entry| seen.insert(&entry.interrupt_id)) {
+    for entry in &input.resume {
         let subject = entry.interrupt_id.strip_prefix(ID_PREFIX);
         let call = subject.and_then(|id| calls.get_full(id)).map(|(position, _, call)| (position, *call));
         let name = match call {
@@ -64,9 +61,7 @@ pub(super) fn replies(input: &RunAgentInput, questions: &Questions) -> Vec<Reply
             );
             continue;
         };
-        let decision =
-            if contradictory.contains(&entry.interrupt_id) { ApprovalDecision::Unclear } else { decide(entry, kind) };
-        let mut reply = Reply::new(name, entry, decision, call.map(|(_, call)| &*call.function.arguments));
+        let mut reply = Reply::new(name, entry, decide(entry, kind), call.map(|(_, call)| &*call.function.arguments));
         reply.call = call.map(|(_, call)| AnsweredCall { id: call.id.clone(), has_result: results.contains(&call.id) });
         replies.push((call.map_or(usize::MAX, |(position, _)| position), reply));
     }
