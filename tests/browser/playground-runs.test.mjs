@@ -40,16 +40,6 @@ test("an answer shows its time, its tokens and its cost, also after a reload", a
   assert.match(await page.locator(".run").first().innerText(), /Tokens\n1200 in, 30 out\nCost\n0.0033/);
 });
 
-test("a server that stores nothing tells the tokens at the run's end", async () => {
-  const page = await open();
-  await page.route(/\/threads/, (route) => route.fulfill({ status: 404, json: { error: { code: "not_found", message: "" } } }));
-  await page.reload();
-  await agent(page, "model");
-  await ask(page, "what is the answer?", "Forty-two.");
-  await chat(page).locator(".numbers").getByText("Tokens 1200 in, 30 out").waitFor();
-  expectProblem("404 (Not Found)");
-});
-
 /** Returns events of an answer in as many parts. */
 const parts = (count, delta) => [
   { type: "TEXT_MESSAGE_START", messageId: "m", role: "assistant" },

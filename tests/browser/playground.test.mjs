@@ -898,20 +898,6 @@ test("an answer gets thumbs up or down, which a reload shows and a second click 
   assert.deepEqual(await scores(), []);
 });
 
-test("a server that stores nothing has a chat without threads", async () => {
-  const page = await open();
-  await page.route(/\/threads/, (route) => route.fulfill({ status: 404, json: { error: { code: "not_found", message: "" } } }));
-  await page.reload();
-  await ask(page, "hello", "How can I help you?");
-  assert.equal(await page.getByLabel("Search threads").count(), 0);
-  assert.equal(await page.getByRole("tab", { name: "Runs" }).count(), 0);
-  await send(page, "count to 3000");
-  await shows(page, "1 2 3");
-  await button(page, "Stop").click();
-  await button(page, "Send").waitFor();
-  expectProblem("404 (Not Found)");
-});
-
 test("the policy refuses inline scripts and styles, and everything from elsewhere", async () => {
   const page = await open();
   await button(page, "New thread").waitFor();

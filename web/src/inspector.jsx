@@ -19,7 +19,7 @@ const RECORDED = ["events", "state", "runs"];
 export function Inspector({ session }) {
   const [chosen, setTab] = useState("events");
   const id = useId();
-  const names = session.recording ? RECORDED : Object.keys(TABS).filter((name) => name !== "runs" || session.threads.isStored);
+  const names = session.recording ? RECORDED : Object.keys(TABS);
   const tab = names.includes(chosen) ? chosen : "events";
   const bar = useRef();
   useEffect(() => {

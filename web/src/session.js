@@ -55,7 +55,7 @@ export class Session {
   threads = new ThreadList({ onChange: () => this.changed(), onError: (error) => this.#show(error) });
   tools = new PageTools();
   /** The files of the next message. Files need threads that are stored. */
-  uploads = new Uploads({ onChange: () => this.changed(), canStore: () => this.threads.isStored });
+  uploads = new Uploads({ onChange: () => this.changed() });
   /** What runs send beside the conversation, in this tab: { forwardedProps, context, headers }. */
   extras = readTab("extras");
 
@@ -224,7 +224,7 @@ export class Session {
     this.#reset(threadId);
     writeAddress(this.agentName, this.agent.threadId);
     const read = this.readCapabilities();
-    if (this.threads.isStored) await this.#connect();
+    await this.#connect();
     await read;
   }
 
@@ -291,7 +291,7 @@ export class Session {
 
   async #readThread() {
     const { agent } = this;
-    if (!this.threads.isStored || this.recording) return;
+    if (this.recording) return;
     try {
       const path = threadPath(agent.threadId);
       const [thread, page] = await Promise.all([
@@ -501,7 +501,6 @@ export class Session {
   async stop() {
     if (this.recording) return this.agent.skip();
     this.wasStopped = true;
-    if (!this.threads.isStored) return this.agent.abortRun();
     const path = `${threadPath(this.agent.threadId)}/runs/${encodeURIComponent(this.runId)}/cancel`;
     await this.attempt(() => call("POST", path));
   }

@@ -15,8 +15,6 @@ export class ThreadList {
   next;
   query = "";
   archived = false;
-  /** False if the server stores no threads. */
-  isStored = true;
 
   /** The changes that the server has reported since the newest read began; absent if that read has ended. */
   #changesInRead;
@@ -44,8 +42,6 @@ export class ThreadList {
       this.next = next;
       // The server may have read the list before they happened.
       for (const change of changes) this.#apply(change);
-    } else if (error.status === 404) {
-      this.isStored = false;
     } else {
       this.onError(error);
     }
@@ -61,7 +57,6 @@ export class ThreadList {
   /** Applies the server's changes as they happen, until `unfollow` is called or the server refuses. */
   async follow() {
     this.unfollow();
-    if (!this.isStored) return;
     const { signal } = (this.#following = new AbortController());
     while (!signal.aborted) {
       try {

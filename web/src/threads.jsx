@@ -29,54 +29,50 @@ export function Threads({ session, onOpen }) {
   return (
     <nav class="threads" aria-label={t("threads")}>
       <Button kind="primary wide" onClick={() => (session.startThread(), onOpen())}>{t("newThread")}</Button>
-      {session.threads.isStored && (
-        <>
-          <input type="search" aria-label={t("search")} placeholder={t("search")} maxlength="200" value={query} onInput={search} />
-          <ul>
-            {threads.length === 0 && <li class="muted">{t("noThreads")}</li>}
-            {threads.map((thread) => (
-              <li key={thread.threadId} class={thread.threadId === openId ? "is-current" : ""}>
-                {renamed === thread.threadId ? (
-                  <RenameForm session={session} thread={thread} onClose={() => setRenamed(undefined)} />
-                ) : (
-                  <>
-                    <button type="button" class="thread" onClick={() => open(thread)}
-                      aria-current={thread.threadId === openId ? "true" : undefined}>
-                      <span class="thread-title">{thread.title ?? t("untitled")}</span>
-                      <span class="thread-more">
-                        {thread.activeRunId && <span class="dot" title={t("running")} />}
-                        {thread.agent} · {shortTime(thread.updatedAt)}
-                      </span>
-                    </button>
-                    <Menu label={`${t("actions")}: ${thread.title ?? t("untitled")}`}>
-                      <Button kind="quiet" onClick={() => setRenamed(thread.threadId)}>{t("rename")}</Button>
-                      <Button kind="quiet" onClick={() => session.editThread(thread.threadId, { archived: !thread.archived })}>
-                        {t(thread.archived ? "unarchive" : "archive")}
-                      </Button>
-                      <Button kind="quiet" onClick={() => session.exportThread(thread.threadId)}>{t("exportThread")}</Button>
-                      <Button kind="quiet danger" onClick={() => setRemoved(thread)}>{t("remove")}</Button>
-                    </Menu>
-                  </>
-                )}
-              </li>
-            ))}
-            {next && <li><Button kind="quiet wide" onClick={() => session.threads.read({ more: true })}>{t("more")}</Button></li>}
-          </ul>
-          <div class="threads-footer">
-            <label>
-              <input type="checkbox" checked={archived} onInput={(event) => session.threads.showArchived(event.currentTarget.checked)} />
-              {t("archivedOnly")}
-            </label>
-            <Button kind="quiet" onClick={() => file.current.click()}>{t("importThread")}</Button>
-            <input ref={file} type="file" accept="application/json,.json" hidden aria-label={t("importThread")}
-              onChange={(event) => {
-                session.importThread(event.currentTarget.files[0]);
-                event.currentTarget.value = "";
-              }} />
-          </div>
-          {removed && <RemoveDialog session={session} thread={removed} onClose={() => setRemoved(undefined)} />}
-        </>
-      )}
+      <input type="search" aria-label={t("search")} placeholder={t("search")} maxlength="200" value={query} onInput={search} />
+      <ul>
+        {threads.length === 0 && <li class="muted">{t("noThreads")}</li>}
+        {threads.map((thread) => (
+          <li key={thread.threadId} class={thread.threadId === openId ? "is-current" : ""}>
+            {renamed === thread.threadId ? (
+              <RenameForm session={session} thread={thread} onClose={() => setRenamed(undefined)} />
+            ) : (
+              <>
+                <button type="button" class="thread" onClick={() => open(thread)}
+                  aria-current={thread.threadId === openId ? "true" : undefined}>
+                  <span class="thread-title">{thread.title ?? t("untitled")}</span>
+                  <span class="thread-more">
+                    {thread.activeRunId && <span class="dot" title={t("running")} />}
+                    {thread.agent} · {shortTime(thread.updatedAt)}
+                  </span>
+                </button>
+                <Menu label={`${t("actions")}: ${thread.title ?? t("untitled")}`}>
+                  <Button kind="quiet" onClick={() => setRenamed(thread.threadId)}>{t("rename")}</Button>
+                  <Button kind="quiet" onClick={() => session.editThread(thread.threadId, { archived: !thread.archived })}>
+                    {t(thread.archived ? "unarchive" : "archive")}
+                  </Button>
+                  <Button kind="quiet" onClick={() => session.exportThread(thread.threadId)}>{t("exportThread")}</Button>
+                  <Button kind="quiet danger" onClick={() => setRemoved(thread)}>{t("remove")}</Button>
+                </Menu>
+              </>
+            )}
+          </li>
+        ))}
+        {next && <li><Button kind="quiet wide" onClick={() => session.threads.read({ more: true })}>{t("more")}</Button></li>}
+      </ul>
+      <div class="threads-footer">
+        <label>
+          <input type="checkbox" checked={archived} onInput={(event) => session.threads.showArchived(event.currentTarget.checked)} />
+          {t("archivedOnly")}
+        </label>
+        <Button kind="quiet" onClick={() => file.current.click()}>{t("importThread")}</Button>
+        <input ref={file} type="file" accept="application/json,.json" hidden aria-label={t("importThread")}
+          onChange={(event) => {
+            session.importThread(event.currentTarget.files[0]);
+            event.currentTarget.value = "";
+          }} />
+      </div>
+      {removed && <RemoveDialog session={session} thread={removed} onClose={() => setRemoved(undefined)} />}
       <Button kind="quiet wide" onClick={() => recording.current.click()}>{t("openRecording")}</Button>
       <input ref={recording} type="file" accept=".jsonl" hidden aria-label={t("openRecording")}
         onChange={(event) => {

@@ -40,13 +40,11 @@ export class Uploads {
    */
   list = [];
   #onChange;
-  #canStore;
   #lastId = 0;
 
-  /** @param {{ onChange: () => void, canStore: () => boolean }} options `canStore`: false for a server without files */
-  constructor({ onChange, canStore }) {
+  /** @param {{ onChange: () => void }} handlers */
+  constructor({ onChange }) {
     this.#onChange = onChange;
-    this.#canStore = canStore;
   }
 
   get areDone() {
@@ -95,7 +93,7 @@ export class Uploads {
   async #start(entry) {
     entry.isStarted = true;
     try {
-      entry.part = this.#canStore() ? await this.#store(entry) : await attachmentPart(entry.file);
+      entry.part = await this.#store(entry);
     } catch ({ status, code, message }) {
       // The store of a Rust program may keep no files.
       if (code === "no_files") entry.part = await attachmentPart(entry.file).catch(() => undefined);
