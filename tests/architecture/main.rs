@@ -7,4 +7,5 @@ mod functions;
 mod imports;
 mod names;
 mod public_items;
+mod states;
 mod syntax;
