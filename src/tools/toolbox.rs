@@ -166,6 +166,8 @@ impl Toolbox {
             }
             tools.push(CachedTool { tool, validator });
         }
+        // Names that an MCP server no longer lists would fill the memory.
+        cache.warned.retain(|name| names.contains(name));
         cache.tools = tools;
         let offered =
             |cached: &CachedTool| Some(OfferedTool { tool: cached.tool.clone(), validator: cached.validator.clone()? });
@@ -249,15 +251,18 @@ mod tests {
     #[tokio::test]
     async fn schemas_are_compiled_once_for_each_tool() {
         let source = Arc::new(ChangingSource::default());
-        *source.0.lock() = vec![tool("a", "", json!({})), tool("b", "", json!({}))];
+        *source.0.lock() = vec![tool("a", "", json!({})), tool("b", "", json!({})), tool("a", "", json!({}))];
         let toolbox = Toolbox::new().source(source.clone());
         toolbox.ready().await;
         let first = toolbox.tools();
+        assert_eq!(toolbox.cache.lock().warned.len(), 1);
         source.0.lock()[0] = tool("c", "", json!({}));
+        source.0.lock().pop();
         let second = toolbox.tools();
         assert_eq!(second.iter().map(OfferedTool::name).collect::<Vec<_>>(), ["c", "b"]);
         assert!(Arc::ptr_eq(&first[1].validator, &second[1].validator));
         // Tools that the source has no more leave the cache.
-        assert_eq!(toolbox.cache.lock().tools.len(), 2);
+        let cache = toolbox.cache.lock();
+        assert_eq!((cache.tools.len(), cache.warned.len()), (2, 0));
     }
 }

@@ -6,5 +6,7 @@ mod bounds;
 mod functions;
 mod imports;
 mod names;
+mod promises;
 mod public_items;
+mod states;
 mod syntax;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use agui_server::{
     Server,
-    agent::{EventStream, RunContext, builtin::Echo},
+    agent::{EventStream, RunContext, agent_fn, builtin::Echo},
     auth::ApiKey,
-    options::{ConcurrentRuns, ThreadOptions},
+    options::{ConcurrentRuns, MetricsOptions, ThreadOptions},
     protocol::RunAgentInput,
     store::MemoryStore,
 };
@@ -208,4 +208,17 @@ async fn a_caller_deletes_all_of_its_threads_and_no_others() {
     assert_eq!(left(ANN).await["threads"], json!([]));
     assert_eq!(left(BOB).await["threads"][0]["threadId"], "t0");
     assert_eq!(server.request(ANN, Method::DELETE, "/threads").await.json::<Value>().await.unwrap()["deleted"], 0);
+}
+
+#[tokio::test]
+async fn the_titles_of_one_principal_leave_room_for_those_of_another() {
+    let options = changed_options(|options| options.title_agent = Some("titles".to_owned()));
+    let server = Server::new().agent("echo", Echo).agent("titles", agent_fn(|_, _| std::future::pending()));
+    let server = start(server.thread_options(options).metrics(MetricsOptions::on_main_listener())).await;
+    for (key, thread, titling) in [(ANN, "t", 1), (ANN, "u", 2), (ANN, "v", 2), (BOB, "t", 3)] {
+        server.run_by(key, &ask(thread, "r", "m", "hello there")).await.text().await.unwrap();
+        let metrics = server.request(key, Method::GET, "/metrics").await.text().await.unwrap();
+        let active = metrics.lines().find(|line| line.starts_with("agui_title_runs_active "));
+        assert_eq!(active, Some(&*format!("agui_title_runs_active {titling}")), "{key} {thread}");
+    }
 }

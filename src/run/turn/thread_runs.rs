@@ -95,7 +95,7 @@ impl ThreadRuns {
             data: OnceLock::new(),
             events: Arc::default(),
             title_agent,
-            titles: Permits::new(MAX_TITLES, None),
+            titles: Permits::new(MAX_TITLES, limits.share_of(MAX_TITLES)),
             recovery_backoff: RecoveryBackoff::default(),
             is_stopping: AtomicBool::new(false),
             metrics,

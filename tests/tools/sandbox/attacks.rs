@@ -163,6 +163,13 @@ async fn short_commands_cannot_fill_the_disk() {
 }
 
 #[tokio::test]
+async fn no_command_starts_when_less_than_a_workspace_is_free() {
+    let Some(sandbox) = TestSandbox::new(|options| options.workspace_bytes = 1 << 60) else { return };
+    let refused = sandbox.refused("run_command", json!({ "command": "true" })).await;
+    assert!(refused.contains("the disk of the workspaces is almost full"), "{refused}");
+}
+
+#[tokio::test]
 async fn files_below_the_longest_path_count_and_can_be_removed() {
     let Some(sandbox) = TestSandbox::new(|options| options.workspace_bytes = 30 * MEGABYTE) else { return };
     let deep = perl(
