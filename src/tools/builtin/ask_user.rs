@@ -41,7 +41,7 @@ async fn call(mut arguments: JsonObject, cx: ToolContext) -> Result<String, Tool
     let reply = cx.ask(Question::new(text).key("answer").response_schema(schema)).await?;
     // A server that stores no threads does not know the question, and did not check the reply.
     validator
-        .check_value(&reply)
+        .check_value(&cx.run().owner(), &reply)
         .await
         .map_err(|problem| ToolError::new(format!("the user's answer does not fit the schema: {problem}")))?;
     Ok(match reply {

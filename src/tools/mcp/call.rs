@@ -289,7 +289,7 @@ impl OngoingCall<'_> {
             (None, _) => ElicitResult::new(ElicitationAction::Decline),
             (Some(_), None) => ElicitResult::new(ElicitationAction::Accept),
             (Some(content), Some(validator)) => {
-                validator.check_value(&content).await.map_err(|problems| {
+                validator.check_value(&self.cx.run().owner(), &content).await.map_err(|problems| {
                     ToolError::new(format!("The user's answer does not fit the form of the MCP server:{problems}"))
                 })?;
                 ElicitResult::new(ElicitationAction::Accept).with_content(content)
