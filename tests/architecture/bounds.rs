@@ -118,6 +118,12 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("threads", "tests/store/contract/remove.rs", "surplus_threads_of_an_owner_are_removed"),
     ("size of a file", "tests/http/files.rs", "files_are_limited_by_their_size_their_owner_and_in_all"),
     ("bytes of files", "tests/store/file_promises.rs", "the_bytes_of_files_are_limited"),
+    ("number of files", "tests/store/file_promises.rs", "the_number_of_files_is_limited"),
+    (
+        "bytes of a write to the store",
+        "src/store/sqlite/pending.rs",
+        "a_transaction_takes_one_large_operation_and_small_ones_come_between_them",
+    ),
     ("files that no thread uses", "tests/store/file_promises.rs", "unused_files_are_removed"),
     ("bytes of threads and files", "tests/threads/owners.rs", "stored_bytes_are_limited_for_one_principal_and_in_all"),
     ("logs of detached runs", "tests/store/contract/remove.rs", "surplus_logs_are_removed"),
