@@ -19,7 +19,11 @@ fuzz_target!(|data: &[u8]| {
         runtime.block_on(async {
             let response = response(pieces(&body, how), is_gzip);
             let limits = StreamLimits { max_event_bytes: 1000, idle_timeout: Duration::from_secs(1) };
-            let events = if is_provider { provider_events(response, limits) } else { events(response, limits) };
+            let events = if is_provider {
+                provider_events(response, limits, &"".into())
+            } else {
+                events(response, limits, &"".into())
+            };
             let events: Vec<Result<ServerEvent, String>> =
                 events.map(|event| event.map_err(|fault| fault.to_string())).collect().await;
             events

@@ -16,7 +16,7 @@ use super::{
     journal::{Continuation, RunJournal},
 };
 use crate::{
-    auth::Principal,
+    auth::{Principal, owner_of},
     base::trace::{TraceContext, TraceScope},
     files::RunFiles,
     observe::RunObserver,
@@ -233,6 +233,11 @@ impl RunContext {
     /// The authenticated caller; `None` on a server without authentication.
     pub fn principal(&self) -> Option<&Principal> {
         self.parts.identity.principal.as_ref()
+    }
+
+    /// Returns the owner of what the run uses.
+    pub(crate) fn owner(&self) -> Arc<str> {
+        owner_of(self.principal())
     }
 
     /// The values of a request header that is passed to agents (`pass_headers`). `name` is in lower case.

@@ -16,6 +16,7 @@ mod run_error_code;
 pub(crate) mod text;
 pub(crate) mod time_text;
 pub(crate) mod trace;
+pub(crate) mod turns;
 pub(crate) mod units;
 
 pub use invalid_option::InvalidOption;

@@ -36,7 +36,9 @@ use crate::{
     },
     store::{
         Store, StoreError, StoreResult,
-        files::{DeletedFile, FileDeletion, FileObjects, FileStore, NewFile, PutFile, StoredFile},
+        files::{
+            DeletedFile, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore, NewFile, PutFile, StoredFile,
+        },
         now,
     },
 };
@@ -84,14 +86,18 @@ refusals! {
         #[error("the file is empty")]
         #[refusal(BAD_REQUEST, "file_empty", Upload)]
         Empty,
-        /// The limit of the owner's files.
+        /// The limit of the bytes of the owner's files.
         #[error("your files would have more bytes than [files] max_bytes_per_principal allows: delete some of them")]
         #[refusal(PAYLOAD_TOO_LARGE, "too_many_file_bytes", Upload)]
         FullOfOwner,
-        /// The limit of all files.
-        #[error("all files of this server would have more bytes than [files] max_bytes_total allows")]
+        /// The limit of the number of the owner's files.
+        #[error("you have as many files as [files] max_files_per_principal allows: delete some of them")]
+        #[refusal(PAYLOAD_TOO_LARGE, "too_many_files", Upload)]
+        TooManyFiles,
+        /// A limit of all files, with its option.
+        #[error("all files of this server would be more than [files] {0} allows")]
         #[refusal(INSUFFICIENT_STORAGE, "file_storage_full", Upload)]
-        Full,
+        Full(&'static str),
         /// The store failed.
         #[error("{0}")]
         #[refusal(StoreError)]
@@ -132,15 +138,23 @@ impl Files {
             size: image_size(&upload.bytes),
             bytes: upload.bytes,
             now: now(),
-            max_of_owner: options.owner_bytes,
-            max_of_all: options.bytes,
+            limits: FileLimits {
+                owner_bytes: options.owner_bytes,
+                owner_files: options.owner_files,
+                bytes: options.bytes,
+                files: options.files,
+            },
             objects: self.0.objects.as_deref(),
         };
         match self.store()?.put(&file).await? {
             PutFile::Stored(file) => Ok(UploadedFile { file, is_new: true }),
             PutFile::Existed(file) => Ok(UploadedFile { file, is_new: false }),
-            PutFile::FullOfOwner => Err(UploadError::FullOfOwner),
-            PutFile::Full => Err(UploadError::Full),
+            PutFile::Full(limit) => Err(match limit {
+                FileLimit::OwnerBytes => UploadError::FullOfOwner,
+                FileLimit::OwnerFiles => UploadError::TooManyFiles,
+                FileLimit::Bytes => UploadError::Full("max_bytes_total"),
+                FileLimit::Files => UploadError::Full("max_files_total"),
+            }),
         }
     }
 
@@ -202,7 +216,7 @@ mod tests {
     use futures::TryStreamExt as _;
 
     use super::*;
-    use crate::store::MemoryStore;
+    use crate::store::{MemoryStore, files::FILE_OVERHEAD};
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x03\x08\x06";
 
@@ -255,7 +269,12 @@ mod tests {
 
     #[tokio::test]
     async fn files_have_limits() {
-        let options = FileOptions { max_file_bytes: 4, owner_bytes: Some(6), bytes: Some(8), ..FileOptions::default() };
+        let options = FileOptions {
+            max_file_bytes: 4,
+            owner_bytes: Some(2 * FILE_OVERHEAD + 6),
+            bytes: Some(3 * FILE_OVERHEAD + 8),
+            ..FileOptions::default()
+        };
         let files = files(options);
         let put = async |owner, bytes| files.put(upload(owner, bytes, "")).await;
         assert!(matches!(put("a", b"12345").await, Err(UploadError::TooLarge(4))));
@@ -263,7 +282,7 @@ mod tests {
         assert!(put("a", b"1234").await.is_ok());
         assert!(matches!(put("a", b"123").await, Err(UploadError::FullOfOwner)));
         assert!(put("a", b"12").await.is_ok());
-        assert!(matches!(put("b", b"123").await, Err(UploadError::Full)));
+        assert!(matches!(put("b", b"123").await, Err(UploadError::Full("max_bytes_total"))));
         assert!(put("a", b"1234").await.is_ok_and(|uploaded| !uploaded.is_new), "it is there already");
     }
 }

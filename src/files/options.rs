@@ -15,14 +15,24 @@ pub struct FileOptions {
     #[cfg_attr(test, schemars(range(min = 1)))]
     #[default(20 * 1024 * 1024)]
     pub max_file_bytes: u64,
-    /// The bytes of all files of one principal. An upload that would exceed them is refused with 413.
+    /// The bytes of all files of one principal; each file counts with 2,048 bytes more. An upload that would exceed them is refused
+    /// with 413.
     #[serde(rename = "max_bytes_per_principal", with = "units::OptionalNumber")]
     #[default(Some(4 << 30))]
     pub owner_bytes: Option<u64>,
-    /// The bytes of all files together. An upload that would exceed them is refused with 507. A store in memory has room for 1 GiB.
+    /// The number of files of one principal. One more is refused with 413.
+    #[serde(rename = "max_files_per_principal", with = "units::OptionalNumber")]
+    #[default(Some(100_000))]
+    pub owner_files: Option<u64>,
+    /// The bytes of all files together, counted in the same way. An upload that would exceed them is refused with 507. A store in
+    /// memory has room for 1 GiB.
     #[serde(rename = "max_bytes_total", with = "units::OptionalNumber")]
     #[default(Some(64 << 30))]
     pub bytes: Option<u64>,
+    /// The number of all files together. One more is refused with 507.
+    #[serde(rename = "max_files_total", with = "units::OptionalNumber")]
+    #[default(Some(5_000_000))]
+    pub files: Option<u64>,
     /// The time after which a file is deleted that no thread uses.
     #[serde(rename = "unused_hours", with = "units::OptionalHours")]
     #[default(Some(24 * 3_600_000))]

@@ -79,9 +79,70 @@ impl Files {
             if keys.is_empty() {
                 return Ok(());
             }
-            let delete = async |key: String| objects.delete(&key).await;
-            stream::iter(keys.clone()).map(Ok).try_for_each_concurrent(DELETED_AT_ONCE, delete).await?;
-            self.store()?.forget_objects(&keys).await?;
+            let delete = async |key: String| objects.delete(&key).await.map(|()| key);
+            let deleted: Vec<_> = stream::iter(keys).map(delete).buffer_unordered(DELETED_AT_ONCE).collect().await;
+            let (deleted, failed): (Vec<_>, Vec<_>) = deleted.into_iter().partition(Result::is_ok);
+            // Those beside one that cannot be deleted are.
+            self.store()?.forget_objects(&deleted.into_iter().flatten().collect::<Vec<_>>()).await?;
+            failed.into_iter().next().map_or(Ok(()), |failed: StoreResult<String>| failed.map(drop))?;
         }
+    }
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use std::sync::Arc;
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::{
+        files::{FileOptions, FilesInner, Upload},
+        store::{SqliteStore, files::FileObjects},
+    };
+
+    /// Deletes each object but one.
+    #[derive(Debug)]
+    struct Stubborn(parking_lot::Mutex<Option<String>>);
+
+    #[async_trait]
+    impl FileObjects for Stubborn {
+        async fn write(&self, key: &str, _bytes: Bytes) -> StoreResult<()> {
+            self.0.lock().get_or_insert_with(|| key.to_owned());
+            Ok(())
+        }
+
+        async fn read(&self, _key: &str, _range: Range<u64>) -> StoreResult<Option<FileStream>> {
+            Ok(None)
+        }
+
+        async fn delete(&self, key: &str) -> StoreResult<()> {
+            let is_kept = self.0.lock().as_deref() == Some(key);
+            if is_kept { Err(StoreError::Unavailable("404".into())) } else { Ok(()) }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_stays_noted_until_its_object_is_known_to_be_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&folder.path().join("a.db")).await.unwrap());
+        let objects = Arc::new(Stubborn(parking_lot::Mutex::default()));
+        let files = Files(Arc::new(FilesInner {
+            store: store.clone(),
+            options: FileOptions::default(),
+            objects: Some(objects.clone()),
+            secret: tokio::sync::OnceCell::new(),
+        }));
+        for bytes in [&b"a"[..], b"b", b"c"] {
+            let upload = Upload { owner: "key:ann", bytes: bytes.into(), media_type: "text/plain", name: None };
+            files.put(upload).await.unwrap();
+        }
+        let kept = objects.0.lock().clone().unwrap();
+        crate::store::Store::delete_all(&*store, "key:ann").await.unwrap();
+        assert!(files.delete_objects().await.is_err());
+        assert_eq!(files.store().unwrap().deleted_objects(9).await.unwrap(), [kept]);
+        *objects.0.lock() = Some("another".to_owned());
+        files.delete_objects().await.unwrap();
+        assert!(files.store().unwrap().deleted_objects(9).await.unwrap().is_empty());
     }
 }

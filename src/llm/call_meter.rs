@@ -43,7 +43,8 @@ impl CallMeter {
             scope.span().record("gen_ai.system_instructions", system_instructions(request));
             scope.span().record("gen_ai.input.messages", input_messages(request));
         }
-        request.trace = CallTrace::new(scope, cx.observer().and_then(|observer| observer.recording.clone()));
+        let recording = cx.observer().and_then(|observer| observer.recording.clone());
+        request.trace = CallTrace::new(scope, recording, cx.owner());
         Self {
             cx: cx.clone(),
             provider,

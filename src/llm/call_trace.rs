@@ -20,12 +20,18 @@ struct TraceParts {
     retries: AtomicU32,
     request_id: Mutex<Option<String>>,
     recording: Option<LiveRecording>,
+    owner: Arc<str>,
 }
 
 impl CallTrace {
-    /// A request within a span, by a run that may be recorded.
-    pub(super) fn new(scope: TraceScope, recording: Option<LiveRecording>) -> Self {
-        Self(Arc::new(TraceParts { scope, recording, ..TraceParts::default() }))
+    /// A request within a span, by a run of an owner that may be recorded.
+    pub(super) fn new(scope: TraceScope, recording: Option<LiveRecording>, owner: Arc<str>) -> Self {
+        Self(Arc::new(TraceParts { scope, recording, owner, ..TraceParts::default() }))
+    }
+
+    /// Returns the owner of the run; empty outside of a run.
+    pub(super) fn owner(&self) -> &Arc<str> {
+        &self.0.owner
     }
 
     /// Returns the headers `traceparent` and `tracestate` for the request to the provider. Empty outside of a trace.

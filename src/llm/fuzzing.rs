@@ -45,7 +45,7 @@ pub enum Api {
 pub async fn answer(api: Api, response: Response, limits: StreamLimits) -> Vec<Result<ModelEvent, String>> {
     let mut decoder = decoder(api);
     let mut output = AnswerEvents::default();
-    let mut events = provider_events(response, limits);
+    let mut events = provider_events(response, limits, &"".into());
     let failure = loop {
         let step = match events.next().await {
             Some(Ok(event)) => {

@@ -187,8 +187,13 @@ impl Admission {
         loop {
             self.leave_out_taken_back().await?;
             let Self { threads, key, request, anonymous, loaded, is_behind, .. } = &*self;
-            let client =
-                ClientInput { input: &request.input, anonymous, is_behind: *is_behind, is_reply: request.is_reply };
+            let client = ClientInput {
+                owner: &key.owner,
+                input: &request.input,
+                anonymous,
+                is_behind: *is_behind,
+                is_reply: request.is_reply,
+            };
             let Some(plan) = Plan::make(&threads.store, key, loaded.as_ref(), client).await? else {
                 self.load().await?;
                 continue;

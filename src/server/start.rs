@@ -147,7 +147,15 @@ impl Server {
         }
         if address.is_some() {
             // Streams without an end leave connections for everything else.
-            http.max_streams = http.max_streams.min(self.connections.max / 2).max(1);
+            let most = (self.connections.max / 2).max(1);
+            if http.max_streams > most {
+                tracing::warn!(
+                    configured = http.max_streams,
+                    "[server] max_streams is lowered to {most}, half of the {} connections that the server can have",
+                    self.connections.max
+                );
+                http.max_streams = most;
+            }
         }
         let routers = http::router(runs.clone(), self.auth, http, has_metrics, self.paths, further, dependencies);
         let handle = ServerHandle { runs, tools, recordings, drain: self.drain };

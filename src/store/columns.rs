@@ -138,6 +138,21 @@ columns! {
     }
 }
 
+impl BeginColumns {
+    /// Returns the bytes that the write has, about.
+    pub(super) fn bytes(&self) -> u64 {
+        self.branch.bytes + self.branch.updated_bytes + self.request.as_ref().map_or(0, |request| request.len() as u64)
+    }
+}
+
+impl FinishColumns {
+    /// Returns the bytes that the write has, about.
+    pub(super) fn bytes(&self) -> u64 {
+        let events = self.last_events.as_ref().map_or(0, |batch| batch.body.len() as u64);
+        self.branch.bytes + self.branch.updated_bytes + events
+    }
+}
+
 impl BatchColumns {
     /// Returns the first batch of a log.
     pub(super) fn begin(lease: Lease, line: &str) -> Self {

@@ -12,7 +12,7 @@ use super::{
     CopiedRun, EndState, EventPage, Lease, LostRun, MessageNode, MessageOrigin, RunRecord, RunStart, RunStatus,
     StoreError, StoreResult, Thread, ThreadKey, ThreadSize,
     damage::{DbRow, readable, required},
-    files::{ImageSize, StoredFile},
+    files::{FileSums, ImageSize, StoredFile},
     text::{name_from_text, parse_json},
 };
 use crate::protocol::{ActivityMessage, JsonObject, Message, MessageId, RunId, ThreadId};
@@ -40,6 +40,11 @@ pub(super) fn optional_number(row: &impl DbRow, column: &str) -> StoreResult<Opt
 
 pub(super) fn count(row: &impl DbRow, column: &str) -> StoreResult<u64> {
     Ok(number_below(row, column, MAX_COUNT + 1, "count")?.cast_unsigned())
+}
+
+pub(super) fn file_sums(row: &impl DbRow) -> StoreResult<FileSums> {
+    let sum = |column| number_below(row, column, i64::MAX, "sum").map(i64::cast_unsigned);
+    Ok(FileSums { files: sum("files")?, bytes: sum("bytes")? })
 }
 
 /// Returns a number from 0 to below `end`; 0 if it is another one, and so not `what` it has to be.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::arguments::CallArguments;
 use crate::{
     base::{
+        permits::ANONYMOUS,
         repairs::{Partner, Repair, repaired},
         text::shortened,
     },
@@ -72,21 +73,21 @@ impl Validator {
     /// # Errors
     /// A message for the model that lists the problems.
     pub async fn check(&self, text: &str) -> Result<JsonObject, String> {
-        self.read(text).await.map(|read| read.object)
+        self.read(&ANONYMOUS.into(), text).await.map(|read| read.object)
     }
 
-    /// Reads and checks arguments, as [`check`](Self::check) does. Returns what was repaired, too.
-    pub(crate) async fn read(&self, text: &str) -> Result<CallArguments, String> {
+    /// Reads and checks arguments, as [`check`](Self::check) does, for an owner. Returns what was repaired, too.
+    pub(crate) async fn read(&self, owner: &Arc<str>, text: &str) -> Result<CallArguments, String> {
         if text.len() > MAX_ARGUMENTS_BYTES {
             return Err(format!("The arguments are longer than {MAX_ARGUMENTS_BYTES} bytes."));
         }
         let CallArguments { object, repairs } =
             CallArguments::read(text).map_err(|problem| shortened(&problem, MAX_PROBLEM_CHARS))?;
-        let (written, problems) = self.problems_of(object).await;
+        let (written, problems) = self.problems_of(owner, object).await;
         let read = CallArguments { object: written, repairs };
         let Some(problems) = problems else { return Ok(read) };
         if let Some(CallArguments { object, repairs }) = read.fitted(&self.source)
-            && let (object, None) = self.problems_of(object).await
+            && let (object, None) = self.problems_of(owner, object).await
         {
             return Ok(CallArguments { object, repairs });
         }
@@ -94,24 +95,24 @@ impl Validator {
     }
 
     /// Returns the object again, with its problems.
-    async fn problems_of(&self, object: JsonObject) -> (JsonObject, Option<String>) {
+    async fn problems_of(&self, owner: &Arc<str>, object: JsonObject) -> (JsonObject, Option<String>) {
         let value = Value::Object(object);
-        let problems = self.problems(&value).await;
+        let problems = self.problems(owner, &value).await;
         let Value::Object(object) = value else { return (JsonObject::new(), problems) };
         (object, problems)
     }
 
-    /// Checks the reply of a person, or the answer of a model.
+    /// Checks the reply of a person, or the answer of a model, for an owner.
     ///
     /// # Errors
     /// The problems, for a model.
-    pub async fn check_value(&self, value: &Value) -> Result<(), String> {
-        self.problems(value).await.map_or(Ok(()), Err)
+    pub(crate) async fn check_value(&self, owner: &Arc<str>, value: &Value) -> Result<(), String> {
+        self.problems(owner, value).await.map_or(Ok(()), Err)
     }
 
     /// Returns a list of the problems; `None` if the value fits.
-    async fn problems(&self, value: &Value) -> Option<String> {
-        let (problems, more) = match self.schema.problems(value).await {
+    async fn problems(&self, owner: &Arc<str>, value: &Value) -> Option<String> {
+        let (problems, more) = match self.schema.problems(owner, value).await {
             Ok(problems) => problems?,
             Err(reason) => return Some(format!("\n- {reason}")),
         };

@@ -4,6 +4,8 @@
 //! A frame has its length, the length of its headers, a checksum of both, the headers, the payload, and a checksum of all. A
 //! frame is only waited for after the first checksum and the limit were checked, so memory is bounded by what has come.
 
+use std::sync::Arc;
+
 use async_stream::try_stream;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -16,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     body::pieces,
-    events::{ServerEvent, ServerEvents, StreamError, StreamLimits},
+    events::{LargeEvent, ServerEvent, ServerEvents, StreamError, StreamLimits},
 };
 use crate::base::units::deadline;
 
@@ -34,8 +36,8 @@ const EXCEPTIONS: &[(&str, u64)] = &[
 
 /// Reads the events of a model on Bedrock. A chunk is the event that it contains. An exception is an event with the name
 /// `error`, in the form of Anthropic's errors, with the status as its code.
-pub(crate) fn aws_events(response: Response, limits: StreamLimits) -> ServerEvents {
-    let mut pieces = pieces(response);
+pub(crate) fn aws_events(response: Response, limits: StreamLimits, owner: &Arc<str>) -> ServerEvents {
+    let (mut pieces, mut large) = (pieces(response), LargeEvent::of(owner));
     Box::pin(try_stream! {
         let mut buffer = BytesMut::new();
         loop {
@@ -46,7 +48,10 @@ pub(crate) fn aws_events(response: Response, limits: StreamLimits) -> ServerEven
             }
             let next = timeout_at(deadline(Instant::now(), limits.idle_timeout), pieces.next()).await;
             match next.map_err(|_| StreamError::Silent(limits.idle_timeout))? {
-                Some(piece) => buffer.extend_from_slice(&piece.map_err(StreamError::Broken)?),
+                Some(piece) => {
+                    buffer.extend_from_slice(&piece.map_err(StreamError::Broken)?);
+                    large.has_bytes(buffer.len()).await?;
+                }
                 None if buffer.is_empty() => break,
                 None => Err::<(), _>(StreamError::Broken("the stream ended within a frame".into()))?,
             }

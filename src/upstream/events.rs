@@ -6,7 +6,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -17,16 +17,16 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _, TryStreamExt as _, future, stream::BoxStream};
 use reqwest::Response;
 use sse_stream::{Sse, SseByteStream};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     bare_errors::BareErrors,
     body::{BodyError, pieces},
 };
-use crate::base::units::deadline;
+use crate::base::{
+    permits::{Permit, Permits},
+    units::deadline,
+};
 
 /// An event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +66,9 @@ pub enum StreamError {
     /// An event is not UTF-8.
     #[error("the text is not UTF-8")]
     NotUtf8,
+    /// An event of more than 8 MiB waited for 30 s, because other ones of the same owner, or of all, are being read.
+    #[error("too many large events are being read: one waited for {0:?}")]
+    Busy(Duration),
     /// A frame of AWS is invalid.
     #[error("{0}")]
     Malformed(&'static str),
@@ -74,29 +77,55 @@ pub enum StreamError {
 /// The events of a response.
 pub type ServerEvents = BoxStream<'static, Result<ServerEvent, StreamError>>;
 
-/// Reads the events of a response. Events without data are left out.
-pub fn events(response: Response, limits: StreamLimits) -> ServerEvents {
-    parse(pieces(response), limits)
+/// Reads the events of a response to an owner. Events without data are left out.
+pub fn events(response: Response, limits: StreamLimits, owner: &Arc<str>) -> ServerEvents {
+    parse(pieces(response), limits, LargeEvent::of(owner))
 }
 
 /// Reads the events of a model provider's response. An error that is no event, but bare JSON, is an event with the name
 /// `error`.
-pub fn provider_events(response: Response, limits: StreamLimits) -> ServerEvents {
+pub fn provider_events(response: Response, limits: StreamLimits, owner: &Arc<str>) -> ServerEvents {
     let mut errors = BareErrors::new();
     let bytes = pieces(response).map(move |piece| piece.map(|piece| errors.rewrite(piece)));
-    parse(bytes.boxed(), limits)
+    parse(bytes.boxed(), limits, LargeEvent::of(owner))
 }
 
 /// An event that is larger, such as a picture in base64, has to wait for [`LARGE_EVENTS`].
 const LARGE_EVENT_BYTES: usize = 8 << 20;
-/// The large events that are read at once. Each is about four times in memory until it is decoded.
-static LARGE_EVENTS: Semaphore = Semaphore::const_new(4);
+/// The large events that are read at once. Each is about four times in memory until it is decoded. An owner has half of them.
+const MAX_LARGE_EVENTS: usize = 4;
+const LARGE_EVENT_TIMEOUT: Duration = Duration::from_secs(30);
+static LARGE_EVENTS: LazyLock<Arc<Permits>> =
+    LazyLock::new(|| Permits::new(MAX_LARGE_EVENTS, Some(MAX_LARGE_EVENTS / 2)));
+
+/// The permit of the event that a stream is reading, which a large one needs.
+pub(super) struct LargeEvent {
+    owner: Arc<str>,
+    permit: Option<Permit>,
+}
+
+impl LargeEvent {
+    pub(super) fn of(owner: &Arc<str>) -> Self {
+        Self { owner: owner.clone(), permit: None }
+    }
+
+    /// Waits for a permit if the event has more than 8 MiB, and gives one back otherwise.
+    pub(super) async fn has_bytes(&mut self, bytes: usize) -> Result<(), StreamError> {
+        if bytes <= LARGE_EVENT_BYTES {
+            self.permit = None;
+        } else if self.permit.is_none() {
+            let permit = LARGE_EVENTS.take_within(LARGE_EVENT_TIMEOUT, &self.owner, 1).await;
+            self.permit = Some(permit.map_err(|_| StreamError::Busy(LARGE_EVENT_TIMEOUT))?);
+        }
+        Ok(())
+    }
+}
 
 /// The id that marks an event which the end of the stream cut off. Servers do not use it.
 const CUT_OFF_ID: &str = "agui-server: the stream ended here";
 
-fn parse(bytes: BoxStream<'static, Result<Bytes, BodyError>>, limits: StreamLimits) -> ServerEvents {
-    let with_data = parse_raw(bytes, limits).try_filter_map(|event| {
+fn parse(bytes: BoxStream<'static, Result<Bytes, BodyError>>, limits: StreamLimits, large: LargeEvent) -> ServerEvents {
+    let with_data = parse_raw(bytes, limits, large).try_filter_map(|event| {
         future::ok(event.data.map(|data| {
             let is_cut_off = event.id.as_deref() == Some(CUT_OFF_ID);
             ServerEvent { name: event.event, id: event.id.filter(|_| !is_cut_off), data, is_cut_off }
@@ -110,16 +139,19 @@ fn parse(bytes: BoxStream<'static, Result<Bytes, BodyError>>, limits: StreamLimi
 pub(crate) fn raw_events(
     response: Response,
     limits: StreamLimits,
-) -> impl Stream<Item = Result<Sse, StreamError>> + Send + 'static {
-    parse_raw(pieces(response), limits).try_filter(|event| future::ready(event.id.as_deref() != Some(CUT_OFF_ID)))
+    owner: &Arc<str>,
+) -> impl Stream<Item = Result<Sse, StreamError>> + Send + use<> {
+    parse_raw(pieces(response), limits, LargeEvent::of(owner))
+        .try_filter(|event| future::ready(event.id.as_deref() != Some(CUT_OFF_ID)))
 }
 
 fn parse_raw(
     bytes: BoxStream<'static, Result<Bytes, BodyError>>,
     limits: StreamLimits,
+    large: LargeEvent,
 ) -> impl Stream<Item = Result<Sse, StreamError>> + Send + 'static {
     let is_over = Arc::new(AtomicBool::new(false));
-    SseByteStream::new(limited(bytes, limits, is_over.clone())).map(move |event| {
+    SseByteStream::new(limited(bytes, limits, large, is_over.clone())).map(move |event| {
         event.map_err(|error| match error {
             sse_stream::Error::Body(fault) => match fault.downcast::<StreamError>() {
                 Ok(fault) => *fault,
@@ -136,21 +168,18 @@ fn parse_raw(
 fn limited(
     mut bytes: BoxStream<'static, Result<Bytes, BodyError>>,
     StreamLimits { max_event_bytes, idle_timeout }: StreamLimits,
+    mut large: LargeEvent,
     is_over: Arc<AtomicBool>,
 ) -> impl Stream<Item = Result<Bytes, StreamError>> + Send + 'static {
     try_stream! {
-        let (mut length, mut permit) = (EventLength::default(), None);
+        let mut length = EventLength::default();
         loop {
             // The silence begins when the reader waits: a slow reader is not the server's silence.
             let next = timeout_at(deadline(Instant::now(), idle_timeout), bytes.next()).await;
             let next = next.map_err(|_| StreamError::Silent(idle_timeout))?;
             let Some(mut piece) = next.transpose().map_err(StreamError::Broken)? else { break };
             let within = length.read(&piece, max_event_bytes);
-            if length.bytes <= LARGE_EVENT_BYTES {
-                permit = None;
-            } else if permit.is_none() {
-                permit = LARGE_EVENTS.acquire().await.ok();
-            }
+            large.has_bytes(length.bytes).await?;
             // The events before the one that is too long are read, wherever the pieces end.
             piece.truncate(within.unwrap_or(piece.len()));
             yield piece;

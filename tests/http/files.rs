@@ -275,7 +275,7 @@ async fn a_file_that_messages_use_is_deleted_only_by_force() {
 async fn files_are_limited_by_their_size_their_owner_and_in_all() {
     let server = start_with(|options| {
         options.files.max_file_bytes = 200_000;
-        (options.files.owner_bytes, options.files.bytes) = (Some(300_000), Some(400_000));
+        (options.files.owner_bytes, options.files.bytes) = (Some(300_000), Some(410_000));
     })
     .await;
     let upload = async |key, length: usize| {
@@ -288,12 +288,25 @@ async fn files_are_limited_by_their_size_their_owner_and_in_all() {
     assert_eq!(upload(ANN, 200_000).await.0, 200, "more than max_body_bytes");
     assert_eq!(upload(ANN, 100_001).await, refused(413, "too_many_file_bytes"));
     assert_eq!(upload(BOB, 200_000).await.0, 200);
-    assert_eq!(upload(ANN, 1).await, refused(507, "file_storage_full"));
+    assert_eq!(upload(ANN, 5000).await, refused(507, "file_storage_full"));
     let pieces = futures::stream::iter((0..60).map(|_| Ok::<_, std::io::Error>(vec![0; 4096])));
     let chunked = server.request(ANN, Method::POST, "/files").body(reqwest::Body::wrap_stream(pieces));
     assert_eq!(refusal(chunked.send().await.unwrap()).await, refused(413, "file_too_large"));
     let encoded = server.request(ANN, Method::POST, "/files").header(header::CONTENT_ENCODING, "gzip").body("x");
     assert_eq!(refusal(encoded.send().await.unwrap()).await, refused(415, "unsupported_content_encoding"));
+}
+
+#[tokio::test]
+async fn the_number_of_files_is_limited_of_an_owner_and_in_all() {
+    let server = start_with(|options| (options.files.owner_files, options.files.files) = (Some(2), Some(3))).await;
+    let upload = async |key, text: &'static str| server.upload(key, text, "").await;
+    for text in ["a", "b"] {
+        assert_eq!(upload(ANN, text).await.status(), 201);
+    }
+    assert_eq!(refusal(upload(ANN, "c").await).await, (413, "too_many_files".to_owned()));
+    assert_eq!(upload(ANN, "a").await.status(), 200, "it is there");
+    assert_eq!(upload(BOB, "a").await.status(), 201);
+    assert_eq!(refusal(upload(BOB, "b").await).await, (507, "file_storage_full".to_owned()));
 }
 
 #[tokio::test]

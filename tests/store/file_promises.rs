@@ -8,7 +8,8 @@ use std::{
 
 use agui_server::{
     internal::{
-        DeletedFile, FileDeletion, FileObjects, FileStore, FileStream, ImageSize, NewFile, PutFile, StoredFile, now,
+        DeletedFile, FILE_OVERHEAD, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore, FileStream, ImageSize,
+        NewFile, PutFile, StoredFile, now,
     },
     protocol::{ContentPart, Message, PartSource},
     store::{Millis, Store, StoreError, ThreadKey},
@@ -35,6 +36,7 @@ const PROMISES: &[(&str, Promise)] = &[
     }),
     ("unused_files_are_removed", |store| Box::pin(unused_files_are_removed(store))),
     ("the_bytes_of_files_are_limited", |store| Box::pin(the_bytes_of_files_are_limited(store))),
+    ("the_number_of_files_is_limited", |store| Box::pin(the_number_of_files_is_limited(store))),
     ("all_files_of_an_owner_are_deleted_with_its_threads", |store| {
         Box::pin(all_files_of_an_owner_are_deleted_with_its_threads(store))
     }),
@@ -62,8 +64,7 @@ fn new_file(owner: &'static str, bytes: impl Into<Bytes>) -> NewFile<'static> {
         digest: "",
         size: Some(ImageSize { width: 3, height: u32::MAX }),
         now: NOW,
-        max_of_owner: None,
-        max_of_all: None,
+        limits: FileLimits::default(),
         objects: None,
     }
 }
@@ -203,22 +204,48 @@ async fn the_bytes_of_files_are_limited(store: DynStore) {
     run("t", "r").of(ANN).with([user("x")]).ended(&store, answer(["y"])).await;
     let of_threads = [store.stored_bytes(Some(ANN)).await.unwrap(), store.stored_bytes(None).await.unwrap()];
     let bounded = async |owner, bytes: &'static str| {
-        let file = NewFile { max_of_owner: Some(6), max_of_all: Some(8), ..new_file(owner, bytes) };
-        put_with(files, file).await
+        let (owner_bytes, all) = (Some(2 * FILE_OVERHEAD + 6), Some(3 * FILE_OVERHEAD + 8));
+        let limits = FileLimits { owner_bytes, bytes: all, ..FileLimits::default() };
+        put_with(files, NewFile { limits, ..new_file(owner, bytes) }).await
     };
-    let is_stored = |put: PutFile| matches!(put, PutFile::Stored(_));
     assert!(is_stored(bounded(ANN, "1234").await));
-    assert_eq!(bounded(ANN, "123").await, PutFile::FullOfOwner);
+    assert_eq!(bounded(ANN, "123").await, PutFile::Full(FileLimit::OwnerBytes));
     assert!(is_stored(bounded(ANN, "12").await));
-    assert_eq!(bounded(BOB, "123").await, PutFile::Full);
+    assert_eq!(bounded(BOB, "123").await, PutFile::Full(FileLimit::Bytes));
     assert!(matches!(bounded(ANN, "1234").await, PutFile::Existed(_)), "it is there");
     let after = [store.stored_bytes(Some(ANN)).await.unwrap(), store.stored_bytes(None).await.unwrap()];
-    assert_eq!(after, of_threads.map(|bytes| bytes + 6));
-    let concurrent =
-        join_all((0..20).map(|n| {
-            put_with(files, NewFile { max_of_owner: Some(50), ..new_file("key:carl", format!("file {n:05}")) })
-        }));
-    assert_eq!(concurrent.await.into_iter().filter(|put| is_stored(put.clone())).count(), 5);
+    assert_eq!(after, of_threads.map(|bytes| bytes + 2 * FILE_OVERHEAD + 6));
+    let limits = FileLimits { owner_bytes: Some(5 * (FILE_OVERHEAD + 10)), ..FileLimits::default() };
+    let concurrent = (0..20).map(|n| NewFile { limits, ..new_file("key:carl", format!("file {n:05}")) });
+    let concurrent = join_all(concurrent.map(|file| put_with(files, file))).await;
+    assert_eq!(concurrent.into_iter().filter(|put| is_stored(put.clone())).count(), 5);
+}
+
+async fn the_number_of_files_is_limited(store: DynStore) {
+    let Some(files) = store.files() else { return };
+    let bounded = async |owner, bytes: String| {
+        let limits = FileLimits { owner_files: Some(2), files: Some(3), ..FileLimits::default() };
+        put_with(files, NewFile { limits, ..new_file(owner, bytes) }).await
+    };
+    for _ in 0..2 {
+        let concurrent = join_all((0..9).map(|n| bounded(ANN, format!("file {n}")))).await;
+        assert_eq!(concurrent.iter().filter(|put| is_stored((*put).clone())).count(), 2);
+        assert_eq!(bounded(ANN, "one more".to_owned()).await, PutFile::Full(FileLimit::OwnerFiles));
+        assert!(is_stored(bounded(BOB, "a".to_owned()).await));
+        assert_eq!(bounded(BOB, "b".to_owned()).await, PutFile::Full(FileLimit::Files));
+        // What is deleted counts no longer, in each way in which files go.
+        let of_ann = files.files(ANN, None, 9).await.unwrap();
+        let deleted = files.delete_file(ANN, &of_ann[0].id, FileDeletion::UnlessUsed).await.unwrap();
+        assert_eq!(deleted, DeletedFile::Deleted);
+        assert!(is_stored(bounded(ANN, "instead".to_owned()).await));
+        store.delete_all(BOB).await.unwrap();
+        assert_eq!(files.sweep_files(Some(FAR), NOW).await.unwrap(), 2);
+        assert_eq!(store.stored_bytes(None).await.unwrap(), 0);
+    }
+}
+
+fn is_stored(put: PutFile) -> bool {
+    matches!(put, PutFile::Stored(_))
 }
 
 async fn all_files_of_an_owner_are_deleted_with_its_threads(store: DynStore) {
@@ -241,7 +268,7 @@ async fn concurrent_uploads_of_the_same_bytes_make_one_file(store: DynStore) {
     });
     assert_eq!(found.collect::<HashSet<_>>().len(), 1);
     assert_eq!(files.files(ANN, None, 99).await.unwrap().len(), 1);
-    assert_eq!(store.stored_bytes(None).await.unwrap(), 400_000);
+    assert_eq!(store.stored_bytes(None).await.unwrap(), 400_000 + FILE_OVERHEAD);
     assert!(store.damaged_rows().await.unwrap().is_empty());
 }
 
@@ -263,8 +290,7 @@ pub async fn put_file(store: &DynStore, owner: &str, bytes: Vec<u8>) -> String {
         digest: &digest,
         size: None,
         now: NOW,
-        max_of_owner: None,
-        max_of_all: None,
+        limits: FileLimits::default(),
         objects: None,
     };
     match store.files().unwrap().put(&file).await.unwrap() {

@@ -114,7 +114,7 @@ impl Database {
             }
         };
         // These belong to the whole store.
-        let of_store = ["agui_schema", "agui_owed", "agui_sealed", "agui_secrets"];
+        let of_store = ["agui_schema", "agui_file_sums", "agui_owed", "agui_sealed", "agui_secrets"];
         columns.into_iter().filter(|(table, _)| !of_store.contains(&table.as_str())).collect()
     }
 

@@ -74,6 +74,29 @@ impl ObjectClient {
         self.prefix.clone().join(key)
     }
 
+    /// Fails unless a list, which the store itself has to answer, lacks an object.
+    async fn require_absent(&self, path: &Path) -> object_store::Result<()> {
+        let present = |problem: &str| Error::Generic { store: "the object store", source: problem.into() };
+        if let Some(folder) = &self.folder
+            && !folder.is_dir()
+        {
+            return Err(present("its folder is gone"));
+        }
+        // The last character is ASCII: keys are made of hex digits.
+        let before = Path::from(path.as_ref().get(..path.as_ref().len() - 1).unwrap_or_default());
+        let mut objects = self.store.list_with_offset(Some(&self.prefix), &before);
+        while let Some(object) = objects.try_next().await? {
+            if object.location == *path {
+                return Err(present("the object is there, although it was not found"));
+            }
+            // The list of a folder has no order.
+            if object.location > *path && self.folder.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     async fn write_parts(&self, path: &Path, bytes: &Bytes) -> object_store::Result<()> {
         let upload = self.store.put_multipart(path).await?;
         let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
@@ -128,9 +151,74 @@ impl FileObjects for ObjectClient {
     }
 
     async fn delete(&self, key: &str) -> StoreResult<()> {
-        match self.store.delete(&self.path(key)).await {
-            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(unavailable(&self.url, &error)),
+        let path = self.path(key);
+        let deleted = match self.store.delete(&path).await {
+            // It can be said of the whole request: there is no such bucket, or a proxy answered.
+            Err(Error::NotFound { .. }) => self.require_absent(&path).await,
+            deleted => deleted,
+        };
+        deleted.map_err(|error| unavailable(&self.url, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use axum::{
+        Router,
+        http::{Method, StatusCode},
+    };
+
+    use super::*;
+
+    /// An S3 server that answers deletions with 404, and lists with this.
+    async fn client(list: (StatusCode, String)) -> (ObjectClient, Arc<Mutex<Vec<Method>>>) {
+        let methods = Arc::new(Mutex::new(Vec::new()));
+        let seen = methods.clone();
+        let answer = move |method: Method| {
+            seen.lock().unwrap().push(method.clone());
+            let page = (StatusCode::NOT_FOUND, "<html>no such page</html>".to_owned());
+            std::future::ready(if method == Method::GET { list.clone() } else { page })
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
+        let builder = AmazonS3Builder::new().with_endpoint(&endpoint).with_allow_http(true).with_bucket_name("bucket");
+        let builder = builder.with_region("here").with_access_key_id("id").with_secret_access_key("secret");
+        let store = Arc::new(builder.with_http_connector(UpstreamConnector).build().unwrap());
+        (ObjectClient { url: endpoint, store, prefix: Path::from("files"), folder: None }, methods)
+    }
+
+    fn list_of(key: &str) -> String {
+        let modified = "<LastModified>2026-01-01T00:00:00.000Z</LastModified>";
+        let object = format!("<Contents><Key>files/{key}</Key><Size>1</Size>{modified}</Contents>");
+        format!("<ListBucketResult><IsTruncated>false</IsTruncated>{object}</ListBucketResult>")
+    }
+
+    #[tokio::test]
+    async fn a_404_counts_as_deleted_only_if_a_list_lacks_the_object() {
+        let cases = [
+            (StatusCode::NOT_FOUND, "<Error><Code>NoSuchBucket</Code></Error>".to_owned(), false),
+            (StatusCode::OK, list_of("file_1"), false),
+            (StatusCode::OK, list_of("file_2"), true),
+        ];
+        for (status, list, is_deleted) in cases {
+            let (client, methods) = client((status, list.clone())).await;
+            assert_eq!(client.delete("file_1").await.is_ok(), is_deleted, "{list}");
+            assert_eq!(methods.lock().unwrap()[..2], [Method::POST, Method::GET]);
         }
+    }
+
+    #[tokio::test]
+    async fn an_object_below_a_folder_that_is_gone_is_not_deleted() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("files");
+        let client = ObjectClient::open(&format!("file://{}", folder.display())).unwrap();
+        client.write("file_1", Bytes::from_static(b"a")).await.unwrap();
+        client.delete("file_1").await.unwrap();
+        client.delete("file_1").await.unwrap();
+        std::fs::rename(&folder, parent.path().join("unmounted")).unwrap();
+        assert!(client.delete("file_1").await.is_err());
     }
 }

@@ -91,7 +91,7 @@ impl EarlierTurns {
 
     /// Returns the plan for the first turn: the calls that people decided about, and what is open of the last answer.
     pub(super) async fn plan(&self, prior: PriorApprovals, messages: &[Message], run: &RunScope<'_>) -> TurnPlan {
-        let mut plan = TurnPlan::of_decisions(prior.decided, run.catalog).await;
+        let mut plan = TurnPlan::of_decisions(prior.decided, run).await;
         plan.resume_tasks(prior.tasks, messages, run);
         if self.steps > 0 {
             plan.add_earlier_turn(&history::open_calls(messages), &self.servers, run).await;

@@ -95,16 +95,16 @@ impl TurnPlan {
 
     /// Calls after the first `max_calls_per_turn` fail, and calls that the plan has already are left out.
     async fn add_turn(&mut self, calls: &[(&ToolCall, &MessageId)], run: &RunScope<'_>) {
-        let (catalog, max_calls) = (run.catalog, run.settings.max_calls_per_turn);
+        let max_calls = run.settings.max_calls_per_turn;
         for (at, (call, parent)) in calls.iter().enumerate() {
             if self.calls.iter().any(|planned| planned.call == call.id) {
                 continue;
             }
             if at < max_calls {
-                self.add(call, parent, catalog).await;
+                self.add(call, parent, run).await;
             } else {
                 let result = format!("Error: the call was not run: an answer has at most {max_calls} calls");
-                self.push(call, catalog, CallAction::failed(result));
+                self.push(call, run.catalog, CallAction::failed(result));
             }
         }
         if let Some(excess) = calls.len().checked_sub(max_calls).filter(|excess| *excess > 0) {
@@ -168,7 +168,7 @@ impl TurnPlan {
         plan
     }
 
-    pub(super) async fn of_decisions(decided: Vec<(ToolCall, CallDecision)>, catalog: &ToolCatalog) -> Self {
+    pub(super) async fn of_decisions(decided: Vec<(ToolCall, CallDecision)>, run: &RunScope<'_>) -> Self {
         let mut plan = Self::default();
         for (call, decision) in decided {
             let edited = decision.as_ref().ok().and_then(|replies| replies.edited.clone());
@@ -176,10 +176,10 @@ impl TurnPlan {
                 Err(why) => CallAction::failed(why),
                 Ok(mut replies) => match unknown_outcome::take_reply(&mut replies) {
                     Some(result) => CallAction::Done(result),
-                    None => approved_action(&call, replies, catalog).await,
+                    None => approved_action(&call, replies, run).await,
                 },
             };
-            let pending = plan.push(&call, catalog, action);
+            let pending = plan.push(&call, run.catalog, action);
             pending.edited = edited;
             // A person has agreed to one call, not to two.
             if !matches!(pending.action, CallAction::Done(_)) {
@@ -218,9 +218,9 @@ impl TurnPlan {
         self.calls.push_mut(PendingCall { call, name, tool, edited: None, action, repeat })
     }
 
-    async fn add(&mut self, call: &ToolCall, parent: &MessageId, catalog: &ToolCatalog) {
+    async fn add(&mut self, call: &ToolCall, parent: &MessageId, run: &RunScope<'_>) {
         let arguments = &call.function.arguments;
-        let action = match catalog.owner(&call.function.name) {
+        let action = match run.catalog.owner(&call.function.name) {
             Some(ToolOwner::Application) => {
                 self.awaits_application = true;
                 return;
@@ -231,7 +231,7 @@ impl TurnPlan {
             }
             Some(ToolOwner::Server(tool)) => {
                 let replies = CallReplies::none(bound_call(call, tool.tool.server()), None);
-                match tool_action(tool, call, replies).await {
+                match tool_action(tool, call, replies, run).await {
                     Ok(action) if tool.tool.approval(&action.arguments) == Approval::Needed => {
                         let interrupt = approval::approval_interrupt(call, &action.arguments, &*tool.tool);
                         return self.interrupts.push(interrupt);
@@ -241,14 +241,14 @@ impl TurnPlan {
             }
             None => CallAction::failed(format!("Error: there is no tool {:?}", short(&call.function.name))),
         };
-        self.push(call, catalog, action);
+        self.push(call, run.catalog, action);
     }
 }
 
-async fn approved_action(call: &ToolCall, replies: CallReplies, catalog: &ToolCatalog) -> CallAction {
-    match catalog.owner(&call.function.name) {
+async fn approved_action(call: &ToolCall, replies: CallReplies, run: &RunScope<'_>) -> CallAction {
+    match run.catalog.owner(&call.function.name) {
         Some(ToolOwner::Server(tool)) if replies.are_of(call, tool.tool.server()) => {
-            tool_action(tool, call, replies).await.map_or_else(CallAction::failed, CallAction::Tool)
+            tool_action(tool, call, replies, run).await.map_or_else(CallAction::failed, CallAction::Tool)
         }
         _ => gone(call),
     }
@@ -259,13 +259,19 @@ fn gone(call: &ToolCall) -> CallAction {
 }
 
 /// What a person wrote in the place of the model's arguments is not repaired.
-async fn tool_action(tool: &OfferedTool, call: &ToolCall, replies: CallReplies) -> Result<Box<ToolAction>, String> {
+async fn tool_action(
+    tool: &OfferedTool,
+    call: &ToolCall,
+    replies: CallReplies,
+    run: &RunScope<'_>,
+) -> Result<Box<ToolAction>, String> {
+    let owner = run.cx.owner();
     let arguments = if let Some(edited) = replies.edited.clone() {
         let problem = |problems| format!("Error: The arguments do not fit the tool's schema:{problems}");
-        tool.validator.check_value(&Value::Object(edited.clone())).await.map_err(problem)?;
+        tool.validator.check_value(&owner, &Value::Object(edited.clone())).await.map_err(problem)?;
         edited
     } else {
-        let read = tool.validator.read(&call.function.arguments).await;
+        let read = tool.validator.read(&owner, &call.function.arguments).await;
         let read = read.map_err(|problem| format!("Error: {problem}"))?;
         if !read.repairs.is_empty() {
             tracing::warn!(tool = tool.tool.metric_name(), repairs = ?read.repairs, "repaired the arguments of a call");

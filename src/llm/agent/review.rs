@@ -51,7 +51,7 @@ impl Review {
             _ if !calls.is_empty() => {
                 Self { event: None, plan: TurnPlan::of_turn(&calls, run).await, next: NextStep::AskModel }
             }
-            Some(format) => Self::of_response(answer, format, may_correct).await,
+            Some(format) => Self::of_response(answer, format, may_correct, run).await,
             None => Self { event: None, plan: TurnPlan::default(), next: NextStep::Finish(None) },
         }
     }
@@ -99,8 +99,13 @@ impl Review {
         })
     }
 
-    async fn of_response(answer: &CompleteAnswer, format: &CheckedSchema, may_correct: bool) -> Self {
-        let (event, next) = match format.parse(&answer.text()).await {
+    async fn of_response(
+        answer: &CompleteAnswer,
+        format: &CheckedSchema,
+        may_correct: bool,
+        run: &RunScope<'_>,
+    ) -> Self {
+        let (event, next) = match format.parse(&run.cx.owner(), &answer.text()).await {
             Ok(value) => (None, NextStep::Finish(Some(value))),
             Err(problem) if may_correct => {
                 let message = answer.messages.last().map(Message::id);

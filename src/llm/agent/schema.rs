@@ -24,14 +24,14 @@ impl CheckedSchema {
     }
 
     /// Returns the value of an answer, or a problem that the model can correct.
-    pub(super) async fn parse(&self, text: &str) -> Result<Value, String> {
+    pub(super) async fn parse(&self, owner: &Arc<str>, text: &str) -> Result<Value, String> {
         if text.len() > MAX_ANSWER_BYTES {
             return Err(format!("the answer is longer than {MAX_ANSWER_BYTES} bytes"));
         }
         // The parser refuses more than 128 levels.
         let value: Value =
             serde_json::from_str(without_fence(text)).map_err(|error| format!("the answer is not JSON: {error}"))?;
-        match self.validator.check_value(&value).await {
+        match self.validator.check_value(owner, &value).await {
             Ok(()) => Ok(value),
             Err(problems) => Err(format!("the answer does not fit the schema:{problems}")),
         }
@@ -64,7 +64,7 @@ mod tests {
         let number = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
         let format = format(number).unwrap();
         for text in [r#"{"n":1}"#, " {\"n\": 1}\n", "```json\n{\"n\":1}\n```", "```\n{\"n\":1}```\n"] {
-            assert_eq!(format.parse(text).await, Ok(json!({ "n": 1 })), "{text}");
+            assert_eq!(format.parse(&"key:ann".into(), text).await, Ok(json!({ "n": 1 })), "{text}");
         }
         for (text, problem) in [
             ("", "not JSON"),
@@ -75,7 +75,7 @@ mod tests {
             ("[1]", "(root): "),
             (&" ".repeat(MAX_ANSWER_BYTES + 1), "longer than"),
         ] {
-            let error = format.parse(text).await.unwrap_err();
+            let error = format.parse(&"key:ann".into(), text).await.unwrap_err();
             assert!(error.contains(problem), "{text}: {error}");
         }
     }

@@ -54,7 +54,7 @@ pub(super) async fn change(
         let mut new = Value::clone(&before);
         let event = update(&mut new, arguments).map_err(ToolError::new)?;
         if let Some(schema) = schema {
-            let checked = schema.validator.check_value(&new).await;
+            let checked = schema.validator.check_value(&session.run().owner(), &new).await;
             checked.map_err(|problems| ToolError::new(format!("the state would not fit its schema:{problems}")))?;
         }
         // Another call can have changed it during the check.

@@ -247,14 +247,14 @@ impl Transport {
             let mut exchange = RecordedExchange::start(trace.recording(), &self.errors.scrubber, &url, &body);
             let request = |key| self.request(url.clone(), body.clone(), &more, key).headers(trace.headers());
             let sent = match &self.key {
-                None => self.send(request(HeaderMap::new()), request_id).await,
+                None => self.send(request(HeaderMap::new()), request_id, trace.owner()).await,
                 Some(changing) => {
                     let signed = |key: &RequestKey| {
                         key.secrets().for_each(|secret| self.errors.scrubber.learn(secret));
                         let headers = changing.headers(key, &url, &body);
                         headers.map(&request).map_err(|error| self.errors.no_key(&error))
                     };
-                    self.send_with_key(changing, signed, request_id).await
+                    self.send_with_key(changing, signed, request_id, trace.owner()).await
                 }
             };
             if let Some(id) = request_id.get() {
@@ -293,13 +293,14 @@ impl Transport {
         changing: &ChangingKey,
         signed: impl Fn(&RequestKey) -> Result<RequestBuilder, AttemptError>,
         request_id: &OnceLock<String>,
+        owner: &Arc<str>,
     ) -> Result<SentResponse, AttemptError> {
         let asked_at = Instant::now();
         let key = changing.current().await.map_err(|error| self.errors.no_key(&error))?;
-        let sent = self.send(signed(&key)?, request_id).await;
+        let sent = self.send(signed(&key)?, request_id, owner).await;
         match &sent {
             Err(failure) if failure.is_unauthorized() => match changing.after_refusal(&key, asked_at).await {
-                Some(other) => self.send(signed(&other)?, request_id).await,
+                Some(other) => self.send(signed(&other)?, request_id, owner).await,
                 None => sent,
             },
             _ => sent,
@@ -308,7 +309,12 @@ impl Transport {
 
     /// Fails unless the head of the response announces a stream of events, or JSON, which some servers answer with in its
     /// place. `request_id` gets the provider's id of the request.
-    async fn send(&self, request: RequestBuilder, request_id: &OnceLock<String>) -> Result<SentResponse, AttemptError> {
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        request_id: &OnceLock<String>,
+        owner: &Arc<str>,
+    ) -> Result<SentResponse, AttemptError> {
         let response = match timeout(self.idle_timeout, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.errors.unreachable(error)),
@@ -327,8 +333,8 @@ impl Transport {
         let content_type = content_type.unwrap_or_default().to_owned();
         let limits = StreamLimits { max_event_bytes: self.max_event_bytes, idle_timeout: self.idle_timeout };
         match essence(&content_type).as_str() {
-            "text/event-stream" => Ok(SentResponse::Stream(provider_events(response, limits))),
-            "application/vnd.amazon.eventstream" => Ok(SentResponse::Stream(aws_events(response, limits))),
+            "text/event-stream" => Ok(SentResponse::Stream(provider_events(response, limits, owner))),
+            "application/vnd.amazon.eventstream" => Ok(SentResponse::Stream(aws_events(response, limits, owner))),
             "application/json" => match timeout(self.idle_timeout, read_whole(response, self.max_event_bytes)).await {
                 Ok(Ok(body)) => Ok(SentResponse::Whole(String::from_utf8_lossy(&body).into_owned())),
                 Ok(Err(error)) => Err(self.errors.interrupted(&error.to_string())),

@@ -1,16 +1,20 @@
 //! A compiled schema whose checks are bounded.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde_json::{Map, Value};
-use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
+use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
     patterns,
     size::{SchemaLimits, check_size, extent},
     work,
 };
+use crate::base::permits::Permits;
 
 /// The most steps of a check. A step takes about 10 ns.
 const MAX_STEPS: u64 = 5_000_000;
@@ -18,12 +22,13 @@ const MAX_STEPS: u64 = 5_000_000;
 const MAX_INLINE_STEPS: u64 = 5_000;
 /// Each problem takes about 300 bytes, also those in branches that are not shown.
 const MAX_EXPLAINED_STEPS: u64 = 100_000;
+/// The checks that run at once. An owner has half of them.
 const MAX_CHECKS: usize = 4;
 /// The time limit of a check, with the wait for its turn.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_PROBLEMS: usize = 5;
 
-static CHECKS: Semaphore = Semaphore::const_new(MAX_CHECKS);
+static CHECKS: LazyLock<Arc<Permits>> = LazyLock::new(|| Permits::new(MAX_CHECKS, Some(MAX_CHECKS / 2)));
 
 /// A compiled schema. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -60,11 +65,15 @@ impl BoundedSchema {
         Ok(Self(Arc::new(Compiled { source: schema.clone(), values: extent(schema).0, validator })))
     }
 
-    /// Checks a value. Returns the first problems, and whether there are more; `None` if the value fits.
+    /// Checks a value of an owner. Returns the first problems, and whether there are more; `None` if the value fits.
     ///
     /// # Errors
     /// The reason why the value cannot be checked within the limits.
-    pub(crate) async fn problems(&self, value: &Value) -> Result<Option<(Vec<Problem>, bool)>, String> {
+    pub(crate) async fn problems(
+        &self,
+        owner: &Arc<str>,
+        value: &Value,
+    ) -> Result<Option<(Vec<Problem>, bool)>, String> {
         // Bounds the steps of counting.
         if self.0.values.saturating_mul(extent(value).0) <= MAX_INLINE_STEPS {
             let steps = work::of(&self.0.source, value, MAX_STEPS)?;
@@ -73,8 +82,7 @@ impl BoundedSchema {
             }
         }
         let check = async {
-            // Only a closed semaphore fails.
-            let permit = CHECKS.acquire().await.ok();
+            let permit = CHECKS.take(owner, 1).await;
             let (schema, value) = (self.0.clone(), value.clone());
             spawn_blocking(move || {
                 // A check that takes too long continues, and keeps its permit.
@@ -140,6 +148,10 @@ mod tests {
 
     use super::*;
 
+    fn owner() -> Arc<str> {
+        "key:ann".into()
+    }
+
     fn schema(schema: &Value) -> BoundedSchema {
         BoundedSchema::new(schema, SchemaLimits::TOOL).unwrap()
     }
@@ -149,13 +161,13 @@ mod tests {
         let numbers = schema(&json!({ "items": { "type": "integer" } }));
         for len in [3, 300, 30_000] {
             let mut list = vec![json!(1); len];
-            assert_eq!(numbers.problems(&json!(list)).await, Ok(None));
+            assert_eq!(numbers.problems(&owner(), &json!(list)).await, Ok(None));
             list[len - 1] = json!("x");
-            let (problems, more) = numbers.problems(&json!(list)).await.unwrap().unwrap();
+            let (problems, more) = numbers.problems(&owner(), &json!(list)).await.unwrap().unwrap();
             assert_eq!((problems.len(), more), (1, false), "{len}");
         }
         let all_wrong = vec![json!("x"); 500_000];
-        let (problems, _) = numbers.problems(&json!(all_wrong)).await.unwrap().unwrap();
+        let (problems, _) = numbers.problems(&owner(), &json!(all_wrong)).await.unwrap().unwrap();
         assert!(problems[0].text.contains("too large for an explanation"));
     }
 
@@ -164,8 +176,21 @@ mod tests {
         let twice = json!({ "allOf": [{ "properties": { "a": { "$ref": "#" } } }, { "properties": { "a": { "$ref": "#" } } }] });
         let value = (0..60).fold(json!({}), |below, _| json!({ "a": below }));
         let begin = Instant::now();
-        let refused = schema(&twice).problems(&value).await.unwrap_err();
+        let refused = schema(&twice).problems(&owner(), &value).await.unwrap_err();
         assert!(refused.contains("steps") && begin.elapsed() < Duration::from_secs(1), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn the_slow_checks_of_one_owner_keep_no_other_one_waiting() {
+        let slow: Arc<str> = "key:slow".into();
+        // All that an owner may have at once, so that a third one waits.
+        let held = [CHECKS.take(&slow, 1).await, CHECKS.take(&slow, 1).await];
+        let numbers = schema(&json!({ "items": { "type": "integer" } }));
+        let large = json!(vec![1; 30_000]);
+        let refused = numbers.problems(&slow, &large).await.unwrap_err();
+        assert_eq!(refused, "the check of the value took longer than 5 s");
+        assert_eq!(numbers.problems(&"key:bob".into(), &large).await, Ok(None));
+        drop(held);
     }
 
     #[tokio::test]
@@ -175,10 +200,10 @@ mod tests {
         }));
         for depth in [20, 60, 70, 90] {
             let value = (0..depth).fold(json!({}), |below, _| json!({ "a": below, "b": 1 }));
-            let _ = list.problems(&value).await;
+            let _ = list.problems(&owner(), &value).await;
         }
         let wide = (0..31).fold(json!({ "type": "object" }), |inner, _| json!({ "allOf": [inner] }));
-        let _ = schema(&wide).problems(&json!(1)).await.unwrap().unwrap();
+        let _ = schema(&wide).problems(&owner(), &json!(1)).await.unwrap().unwrap();
     }
 
     #[tokio::test]
@@ -186,7 +211,7 @@ mod tests {
         let text = format!("{}!", "a".repeat(30_000));
         let pattern = schema(&json!({ "pattern": "^(a+)+$" }));
         let begin = Instant::now();
-        assert!(pattern.problems(&json!(text)).await.unwrap().is_some());
+        assert!(pattern.problems(&owner(), &json!(text)).await.unwrap().is_some());
         assert!(begin.elapsed() < Duration::from_secs(1));
         assert!(BoundedSchema::new(&json!({ "pattern": "(?=a)" }), SchemaLimits::TOOL).is_err());
     }

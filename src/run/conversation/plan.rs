@@ -1,6 +1,8 @@
 //! Plans a run on a stored thread: its branch, its state, and its open interrupts. Reads more than the current branch
 //! only if the request needs it.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -20,6 +22,7 @@ use crate::{
 /// What a client has sent for a run on a stored thread.
 #[derive(Clone, Copy)]
 pub(crate) struct ClientInput<'a> {
+    pub(crate) owner: &'a Arc<str>,
     pub(crate) input: &'a RunAgentInput,
     /// The positions of the messages that came without an id, ascending. They have been given random ids.
     pub(crate) anonymous: &'a [usize],
@@ -182,7 +185,8 @@ impl Plan {
         let new_state = client.input.state.as_ref().filter(is_new_state).cloned();
         let state_number = number.filter(|_| new_state.is_none());
         let has_replies_only = client.is_reply() && decision.appended.len() == rejoined.len();
-        let resume = match check_resume(&open_interrupts, client.input.resume.clone(), jiff::Timestamp::now()).await {
+        let (replies, now) = (client.input.resume.clone(), jiff::Timestamp::now());
+        let resume = match check_resume(client.owner, &open_interrupts, replies, now).await {
             ResumeDecision::Proceed(answers) if answers.is_empty() && has_replies_only => ResumeDecision::Repeated,
             resume => resume,
         };

@@ -5,6 +5,8 @@
 //! payload must match the interrupt's schema. If an entry breaks a rule, all interrupts stay open and the agent does not
 //! run.
 
+use std::sync::Arc;
+
 use jiff::{Timestamp, civil, tz::TimeZone};
 use serde_json::Value;
 
@@ -32,7 +34,12 @@ const MAX_ID_CHARS: usize = 80;
 
 /// Checks the entries of a request. Never returns [`ResumeDecision::Repeated`] or
 /// [`ResumeDecision::AlreadyAnswered`].
-pub(crate) async fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: Timestamp) -> ResumeDecision {
+pub(crate) async fn check_resume(
+    owner: &Arc<str>,
+    open: &[Interrupt],
+    entries: Vec<ResumeEntry>,
+    now: Timestamp,
+) -> ResumeDecision {
     let (entries, unknown): (Vec<_>, Vec<_>) =
         entries.into_iter().partition(|entry| open.iter().any(|interrupt| interrupt.id == entry.interrupt_id));
     if !unknown.is_empty() {
@@ -49,7 +56,7 @@ pub(crate) async fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, 
                 format!("the interrupt {:?} has contradictory replies", shortened(&interrupt.id, MAX_ID_CHARS));
             return ResumeDecision::Refused(RunErrorCode::ContradictoryResume, message);
         }
-        if let Err((code, message)) = check_entry(interrupt, entry, now).await {
+        if let Err((code, message)) = check_entry(owner, interrupt, entry, now).await {
             return ResumeDecision::Refused(code, message);
         }
         replies.push(entry.clone());
@@ -57,7 +64,12 @@ pub(crate) async fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, 
     ResumeDecision::Proceed(replies)
 }
 
-async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp) -> Result<(), (RunErrorCode, String)> {
+async fn check_entry(
+    owner: &Arc<str>,
+    interrupt: &Interrupt,
+    entry: &ResumeEntry,
+    now: Timestamp,
+) -> Result<(), (RunErrorCode, String)> {
     if entry.status == ResumeStatus::Cancelled {
         return Ok(());
     }
@@ -74,7 +86,7 @@ async fn check_entry(interrupt: &Interrupt, entry: &ResumeEntry, now: Timestamp)
             format!("no reply to the interrupt {id:?} can be checked: its schema is invalid"),
         )
     })?;
-    let problem = match schema.problems(entry.payload.as_ref().unwrap_or(&Value::Null)).await {
+    let problem = match schema.problems(owner, entry.payload.as_ref().unwrap_or(&Value::Null)).await {
         Ok(None) => return Ok(()),
         Ok(Some((problems, _))) => problems.into_iter().next().map_or_else(String::new, |problem| {
             let path =
@@ -120,7 +132,7 @@ mod tests {
 
     fn check_resume(open: &[Interrupt], entries: Vec<ResumeEntry>, now: Timestamp) -> ResumeDecision {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(super::check_resume(open, entries, now))
+        runtime.block_on(super::check_resume(&"key:ann".into(), open, entries, now))
     }
 
     fn now() -> Timestamp {

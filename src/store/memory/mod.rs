@@ -1,5 +1,6 @@
 //! The store in memory. Its content is lost with the process.
 
+mod file_table;
 mod sealed;
 mod stored_files;
 mod tables;
@@ -15,7 +16,10 @@ use super::{
     BeginOutcome, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun, MessagePage,
     MessageQuery, Millis, NewRun, Retention, RunEnd, RunRecord, RunStart, Store, StoreError, StoreResult, SweepResult,
     Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView, branch_of,
-    files::FileStore, sealed::SealedStore, search::terms, write::unanswered,
+    files::{ALL_OWNERS, FileStore},
+    sealed::SealedStore,
+    search::terms,
+    write::unanswered,
 };
 use crate::protocol::{MessageId, ResumeEntry, RunId};
 
@@ -253,7 +257,7 @@ impl Store for MemoryStore {
         let tables = self.0.lock();
         let of_owner = |thread: &&Thread| owner.is_none_or(|owner| *thread.key.owner == *owner);
         let threads = tables.threads.values().map(|entry| &entry.thread).filter(of_owner);
-        Ok(threads.map(|thread| thread.bytes).sum::<u64>() + tables.files.bytes(owner))
+        Ok(threads.map(|thread| thread.bytes).sum::<u64>() + tables.files.sums(owner.unwrap_or(ALL_OWNERS)).cost())
     }
 
     async fn run_start(&self, _owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
@@ -278,7 +282,7 @@ impl Store for MemoryStore {
         for thread in &owned {
             tables.remove(*thread);
         }
-        tables.files.files.retain(|_, entry| *entry.file.owner != *owner);
+        tables.files.retain(|entry| *entry.file.owner != *owner);
         Ok(owned.len() as u64)
     }
 

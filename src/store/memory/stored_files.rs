@@ -5,10 +5,10 @@ use std::{collections::HashSet, ops::Range};
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{MemoryStore, tables::FileEntry};
+use super::{MemoryStore, file_table::FileEntry};
 use crate::store::{
     Millis, StoreResult,
-    files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, new_secret},
+    files::{ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, NewFile, PutFile, StoredFile, new_secret},
 };
 
 /// The most bytes of all files.
@@ -18,22 +18,19 @@ const MAX_BYTES: u64 = 1 << 30;
 impl FileStore for MemoryStore {
     async fn put(&self, file: &NewFile<'_>) -> StoreResult<PutFile> {
         let files = &mut self.0.lock().files;
-        let same = |entry: &&mut FileEntry| *entry.file.owner == *file.owner && entry.file.digest == file.digest;
-        if let Some(entry) = files.files.values_mut().find(same) {
+        if let Some(entry) = files.of_digest(file.owner, file.digest) {
             entry.unused_since = entry.unused_since.max(file.now);
             return Ok(PutFile::Existed(entry.file.clone()));
         }
-        let exceeds = |used: u64, max: Option<u64>| max.is_some_and(|max| used + file.bytes.len() as u64 > max);
-        if exceeds(files.bytes(Some(file.owner)), file.max_of_owner) {
-            return Ok(PutFile::FullOfOwner);
-        }
-        if exceeds(files.bytes(None), file.max_of_all.or(Some(MAX_BYTES)).min(Some(MAX_BYTES))) {
-            return Ok(PutFile::Full);
+        let max_bytes = file.limits.bytes.map_or(MAX_BYTES, |max| max.min(MAX_BYTES));
+        let limits = FileLimits { bytes: Some(max_bytes), ..file.limits };
+        let (of_owner, of_all) = (files.sums(file.owner), files.sums(ALL_OWNERS));
+        if let Some(limit) = limits.exceeded_by(file.bytes.len() as u64, of_owner, of_all) {
+            return Ok(PutFile::Full(limit));
         }
         files.last_number += 1;
         let stored = StoredFile { object_key: None, ..StoredFile::new(files.last_number, file) };
-        let entry = FileEntry { file: stored.clone(), bytes: file.bytes.clone(), unused_since: file.now };
-        files.files.insert(stored.number, entry);
+        files.insert(FileEntry { file: stored.clone(), bytes: file.bytes.clone(), unused_since: file.now });
         Ok(PutFile::Stored(stored))
     }
 
@@ -43,27 +40,25 @@ impl FileStore for MemoryStore {
 
     async fn file_bytes(&self, file: &StoredFile, range: Range<u64>) -> StoreResult<Option<Bytes>> {
         let tables = self.0.lock();
-        let Some(entry) = tables.files.files.get(&file.number) else { return Ok(None) };
+        let Some(entry) = tables.files.of_file(file) else { return Ok(None) };
         let [start, end] = [range.start, range.end].map(|at| at.min(entry.file.bytes) as usize);
         Ok(Some(entry.bytes.slice(start.min(end)..end)))
     }
 
     async fn files(&self, owner: &str, before: Option<i64>, limit: usize) -> StoreResult<Vec<StoredFile>> {
         let tables = self.0.lock();
-        let files = tables.files.files.range(..before.unwrap_or(i64::MAX)).rev().map(|(_, entry)| &entry.file);
-        Ok(files.filter(|file| *file.owner == *owner).take(limit).cloned().collect())
+        Ok(tables.files.of_owner(owner, before.unwrap_or(i64::MAX)).take(limit).cloned().collect())
     }
 
     async fn delete_file(&self, owner: &str, id: &str, deletion: FileDeletion) -> StoreResult<DeletedFile> {
         let mut tables = self.0.lock();
-        let Some(number) = tables.files.find(Some(owner), id).map(|entry| entry.file.number) else {
-            return Ok(DeletedFile::Unknown);
-        };
+        let Some(entry) = tables.files.find(Some(owner), id) else { return Ok(DeletedFile::Unknown) };
+        let key = (entry.file.owner.clone(), entry.file.number);
         let uses = tables.uses(owner, id);
         if uses > 0 && deletion == FileDeletion::UnlessUsed {
             return Ok(DeletedFile::Used(uses));
         }
-        tables.files.files.remove(&number);
+        tables.files.remove(&key);
         Ok(DeletedFile::Deleted)
     }
 
@@ -72,12 +67,10 @@ impl FileStore for MemoryStore {
         let threads = tables.threads.values();
         let used: HashSet<_> =
             threads.flat_map(|entry| entry.files.iter().map(|id| (&*entry.thread.key.owner, &**id))).collect();
-        let before = tables.files.files.len();
-        tables.files.files.retain(|_, entry| {
+        Ok(tables.files.retain(|entry| {
             let is_old = unused_before.is_some_and(|before| entry.unused_since < before);
             !is_old || used.contains(&(&*entry.file.owner, &*entry.file.id))
-        });
-        Ok((before - tables.files.files.len()) as u64)
+        }))
     }
 
     async fn secret(&self) -> StoreResult<[u8; 32]> {

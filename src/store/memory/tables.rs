@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use bytes::Bytes;
 use serde_json::Value;
 
+use super::file_table::FileTable;
 use crate::{
     protocol::{Interrupt, ResumeEntry},
     store::{
         BeginOutcome, BranchWrite, EventBatch, Lease, MessageNode, MessageOrigin, MessagePage, MessageQuery, Millis,
         NewRun, Retention, RunRecord, Thread, ThreadKey, ThreadParts, ThreadSize, ThreadVersion, ThreadView,
-        files::{StoredFile, named_files},
+        files::named_files,
         json_len, now,
         retention::surplus,
         sealed::SealedValue,
@@ -60,22 +60,6 @@ pub(super) struct StartEntry {
     pub(super) head: i64,
     pub(super) state: Option<i64>,
     pub(super) request: String,
-}
-
-/// Files by their numbers.
-#[derive(Debug, Default)]
-pub(super) struct FileTable {
-    pub(super) files: BTreeMap<i64, FileEntry>,
-    pub(super) last_number: i64,
-    pub(super) secret: Option<[u8; 32]>,
-}
-
-#[derive(Debug)]
-pub(super) struct FileEntry {
-    pub(super) file: StoredFile,
-    pub(super) bytes: Bytes,
-    /// When it was made, or a thread that used it was deleted.
-    pub(super) unused_since: Millis,
 }
 
 impl Tables {
@@ -249,18 +233,6 @@ impl RunEntry {
         let known = usize::try_from(next.saturating_sub(batch.first)).unwrap_or(usize::MAX);
         self.log.extend(batch.times.iter().copied().zip(batch.events.iter().cloned()).skip(known));
         self.record.events = self.log.len() as u64;
-    }
-}
-
-impl FileTable {
-    pub(super) fn bytes(&self, owner: Option<&str>) -> u64 {
-        let files = self.files.values().map(|entry| &entry.file);
-        files.filter(|file| owner.is_none_or(|owner| *file.owner == *owner)).map(|file| file.bytes).sum()
-    }
-
-    pub(super) fn find(&mut self, owner: Option<&str>, id: &str) -> Option<&mut FileEntry> {
-        let is_owned = |entry: &FileEntry| owner.is_none_or(|owner| *entry.file.owner == *owner);
-        self.files.values_mut().find(|entry| entry.file.id == id && is_owned(entry))
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) async fn begin(pool: &PostgresPool, run: &NewRun<'_>) -> StoreResult<
     if run.expected.is_none() && size.exceeds(run.max_size) {
         return Ok(BeginOutcome::TooLarge(size));
     }
-    let mut operation = pool.operation().await?;
+    let mut operation = pool.write(&new.owner, new.bytes()).await?;
     if !new.branch.files.is_empty() {
         operation.begin("BEGIN").await?;
     }

@@ -35,8 +35,8 @@ use super::{
     Store, StoreError, StoreResult, SweepResult, Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts,
     ThreadUpdate, ThreadVersion, ThreadView, Topic,
     columns::{FinishColumns, UpdateColumns},
-    files::FileStore,
-    read_permits::SERVER,
+    files::{ALL_OWNERS, FileStore},
+    read_permits::{ReadKind, SERVER},
     rows,
     sealed::SealedStore,
     text::{name_to_text, to_json},
@@ -57,12 +57,10 @@ const SET_FEEDBACK: &str = "
 
 /// Without those of rows that are damaged, whose sum could be too large.
 const BYTES_OF_OWNER: &str = "
-    SELECT (SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776)::bigint
-        + (SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776)::bigint";
+    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776";
 const BYTES_OF_ALL: &str = "
-    SELECT (SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE bytes BETWEEN 0 AND 1099511627776)::bigint
-        + (SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE bytes BETWEEN 0 AND 1099511627776)::bigint
-    WHERE $1::text IS NULL";
+    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_threads
+    WHERE $1::text IS NULL AND bytes BETWEEN 0 AND 1099511627776";
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
@@ -160,7 +158,8 @@ impl Store for PostgresStore {
 
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
         let columns = FinishColumns::new(lease, end, INDEXING)?;
-        let mut operation = self.pool.operation().await?;
+        // Its owner is not known here.
+        let mut operation = self.pool.write(&format!("thread {}", lease.thread), columns.bytes()).await?;
         if !columns.branch.files.is_empty() {
             operation.begin("BEGIN").await?;
         }
@@ -244,8 +243,10 @@ impl Store for PostgresStore {
 
     async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
         let sum = sqlx::query(if owner.is_some() { BYTES_OF_OWNER } else { BYTES_OF_ALL }).bind(owner);
-        let sum = reader::one(&self.pool, owner.unwrap_or(SERVER), sum, |row| Ok(row.try_get::<i64, _>(0)?)).await?;
-        Ok(sum.unwrap_or_default().cast_unsigned())
+        let mut operation = self.pool.read(ReadKind::Page, owner.unwrap_or(SERVER)).await?;
+        let of_threads = operation.first(sum).await?.map_or(Ok(0), |row| row.try_get::<i64, _>(0))?;
+        let of_files = stored_files::file_sums(&mut operation, owner.unwrap_or(ALL_OWNERS)).await?;
+        Ok(of_threads.cast_unsigned() + of_files.cost())
     }
 
     async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>> {

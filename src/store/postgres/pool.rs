@@ -1,8 +1,8 @@
 //! The connection pool, and the timeout of operations.
 //!
-//! Reads have permits of their own, fewer than there are connections, so that writes always find one.
+//! Reads and large writes have permits of their own, fewer than there are connections, so that other writes always find one.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use futures::TryFutureExt as _;
 use sqlx::{
@@ -14,7 +14,7 @@ use sqlx::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
-    base::permits::Permit,
+    base::permits::{Permit, Permits},
     store::{
         StoreError, StoreResult,
         read_permits::{ReadKind, ReadPermits},
@@ -27,8 +27,12 @@ const OPERATION_TIMEOUT: Duration = Duration::from_secs(8);
 /// The interval at which Postgres checks that the client of a running statement is connected. Servers before version 14, and
 /// on some systems, have no such setting, and end the statement by its timeout.
 const CHECK_INTERVAL: &str = "SET client_connection_check_interval = '250ms'";
-/// The number of connections for operations, at most eight of them for reads.
-const MAX_CONNECTIONS: u32 = 10;
+/// The number of connections for operations, at most eight of them for reads and two for large writes.
+const MAX_CONNECTIONS: u32 = 12;
+/// The steps of uploads, and other writes of many bytes, that run at once. An owner has half of them.
+const MAX_LARGE_WRITES: usize = 2;
+/// The bytes from which on a write is a large one.
+const LARGE_WRITE_BYTES: u64 = 1 << 20;
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Much shorter than [`CONNECT_TIMEOUT`], so that an operation can try several connections.
 const TEST_TIMEOUT: Duration = Duration::from_millis(500);
@@ -63,6 +67,7 @@ pub(super) struct PostgresPool {
     pub(super) listener: PgPool,
     route: DatabaseRoute,
     permits: ReadPermits,
+    large_writes: Arc<Permits>,
 }
 
 impl PostgresPool {
@@ -90,7 +95,9 @@ impl PostgresPool {
                 })
             });
         let listener = pool().max_connections(1).connect_lazy_with(listen);
-        Self { sqlx: operations.connect_lazy_with(options), listener, route, permits: ReadPermits::new() }
+        let large_writes = Permits::new(MAX_LARGE_WRITES, Some(MAX_LARGE_WRITES / 2));
+        let sqlx = operations.connect_lazy_with(options);
+        Self { sqlx, listener, route, permits: ReadPermits::new(), large_writes }
     }
 
     pub(super) async fn operation(&self) -> StoreResult<Operation> {
@@ -101,6 +108,17 @@ impl PostgresPool {
     pub(super) async fn read(&self, kind: ReadKind, owner: &str) -> StoreResult<Operation> {
         let permit = self.permit(kind, owner).await;
         self.operation_within(kind.time_limit(), Some(permit)).await
+    }
+
+    /// Waits for the turn of this owner, and begins a step of an upload.
+    pub(super) async fn upload(&self, owner: &str) -> StoreResult<Operation> {
+        let permit = self.large_writes.take(&owner.into(), 1).await;
+        self.operation_within(OPERATION_TIMEOUT, Some(permit)).await
+    }
+
+    /// Begins a write of so many bytes. A large one waits for the turn of its owner, so that small ones find a connection.
+    pub(super) async fn write(&self, owner: &str, bytes: u64) -> StoreResult<Operation> {
+        if bytes < LARGE_WRITE_BYTES { self.operation().await } else { self.upload(owner).await }
     }
 
     pub(super) async fn permit(&self, kind: ReadKind, owner: &str) -> Permit {

@@ -1,7 +1,7 @@
--- The tables of agui-server, version 3. Times are milliseconds since 1970; JSON is text.
+-- The tables of agui-server, version 4. Times are milliseconds since 1970; JSON is text.
 
 CREATE TABLE agui_schema (version BIGINT NOT NULL);
-INSERT INTO agui_schema (version) VALUES (3);
+INSERT INTO agui_schema (version) VALUES (4);
 
 -- Numbers of runs: each run of a thread has a higher one than the run before it.
 CREATE SEQUENCE agui_run_number;
@@ -118,8 +118,33 @@ CREATE TABLE agui_files (
     stored BOOLEAN NOT NULL             -- whether all bytes are stored
 );
 CREATE UNIQUE INDEX agui_files_with_bytes ON agui_files (owner, digest) WHERE stored;
-CREATE INDEX agui_files_of_owner ON agui_files (owner, number) INCLUDE (bytes);
+CREATE INDEX agui_files_of_owner ON agui_files (owner, number);
 CREATE INDEX agui_files_unused ON agui_files (unused_since) WHERE unused_since IS NOT NULL;
+
+-- The numbers and bytes of files, kept by a trigger: a limit is checked without adding up files.
+CREATE TABLE agui_file_sums (
+    owner TEXT COLLATE "C" PRIMARY KEY, -- as in agui_files; '' for all files
+    files BIGINT NOT NULL,
+    bytes BIGINT NOT NULL
+);
+INSERT INTO agui_file_sums (owner, files, bytes) VALUES ('', 0, 0);
+-- The row of all files is locked first, here and by a reservation, so that no two transactions wait for each other.
+CREATE FUNCTION agui_count_file() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF TG_OP = 'INSERT' THEN
+        UPDATE agui_file_sums SET files = files + 1, bytes = bytes + NEW.bytes WHERE owner = '';
+        INSERT INTO agui_file_sums AS sums (owner, files, bytes) VALUES (NEW.owner, 1, NEW.bytes)
+        ON CONFLICT (owner) DO UPDATE SET files = sums.files + 1, bytes = sums.bytes + NEW.bytes;
+    ELSE
+        -- A damaged number of bytes may be any one.
+        OLD.bytes := CASE WHEN OLD.bytes BETWEEN 0 AND 1099511627776 THEN OLD.bytes ELSE 0 END;
+        UPDATE agui_file_sums SET files = GREATEST(files - 1, 0), bytes = GREATEST(bytes - OLD.bytes, 0) WHERE owner = '';
+        UPDATE agui_file_sums SET files = GREATEST(files - 1, 0), bytes = GREATEST(bytes - OLD.bytes, 0)
+        WHERE owner = OLD.owner AND owner <> '';
+        DELETE FROM agui_file_sums WHERE owner = OLD.owner AND owner <> '' AND files = 0;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER agui_files_counted AFTER INSERT OR DELETE ON agui_files FOR EACH ROW EXECUTE FUNCTION agui_count_file();
 
 CREATE TABLE agui_file_chunks (
     file BIGINT NOT NULL,

@@ -16,21 +16,23 @@ use crate::base::text::{from_hex, hex};
 use crate::store::{
     Millis, StoreError, StoreResult,
     file_chunks::{FilePart, chunks},
-    files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, UPLOAD_LIMIT, new_secret},
+    files::{
+        ALL_OWNERS, DeletedFile, FileDeletion, FileStore, FileSums, NewFile, PutFile, StoredFile, UPLOAD_LIMIT,
+        new_secret,
+    },
     read_permits::{ReadKind, SERVER},
     rows,
 };
 
-/// So that the concurrent uploads of an owner see each other's bytes. The first number is arbitrary.
+/// So that of concurrent uploads of the same bytes one is shown. The first number is arbitrary.
 const LOCK_OWNER: &str = "SELECT pg_advisory_xact_lock(470212, hashtext($1))";
 /// A file that its owner puts again is kept as long as a new one.
 const FIND_SAME: &str = "
     UPDATE agui_files SET unused_since = CASE WHEN unused_since < $3 THEN $3 ELSE unused_since END
     WHERE owner = $1 AND digest = $2 AND stored RETURNING *";
-const BYTES_OF_OWNER: &str = "
-    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_files WHERE owner = $1 AND bytes BETWEEN 0 AND 1099511627776";
-const BYTES_OF_ALL: &str = "
-    SELECT COALESCE(SUM(bytes), 0)::bigint FROM agui_files WHERE bytes BETWEEN 0 AND 1099511627776";
+const SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = $1";
+/// Concurrent uploads see each other's bytes. The transaction that has the lock makes three short statements.
+const LOCKED_SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = $1 FOR UPDATE";
 const RESERVE: &str = include_str!("sql/reserve_file.sql");
 const INSERT_CHUNK: &str = "
     INSERT INTO agui_file_chunks (file, number, digest, body)
@@ -147,13 +149,12 @@ impl FileStore for PostgresStore {
 impl PostgresStore {
     /// Finds the file with the same bytes, or reserves space for a new one.
     async fn reserve(&self, file: &NewFile<'_>) -> StoreResult<PutFile> {
-        let mut operation = self.pool.operation().await?;
+        let mut operation = self.pool.upload(file.owner).await?;
+        if let Some(same) = find_same(&mut operation, file).await? {
+            return Ok(PutFile::Existed(same));
+        }
         operation.begin("BEGIN").await?;
-        operation.all(sqlx::query(LOCK_OWNER).bind(file.owner)).await?;
-        let reserved = match find_same(&mut operation, file).await? {
-            Some(same) => PutFile::Existed(same),
-            None => reserve_new(&mut operation, file).await?,
-        };
+        let reserved = reserve_new(&mut operation, file).await?;
         operation.commit().await?;
         Ok(reserved)
     }
@@ -165,9 +166,10 @@ impl PostgresStore {
         }
         for chunk in chunks(&file.bytes).take_while(|_| file.objects.is_none()) {
             let insert = sqlx::query(INSERT_CHUNK).bind(reserved.number).bind(chunk.number).bind(chunk.digest);
-            self.pool.first(insert.bind(&chunk.body[..])).await?.ok_or_else(deleted)?;
+            let mut operation = self.pool.upload(file.owner).await?;
+            operation.first(insert.bind(&chunk.body[..])).await?.ok_or_else(deleted)?;
         }
-        let mut operation = self.pool.operation().await?;
+        let mut operation = self.pool.upload(file.owner).await?;
         operation.begin("BEGIN").await?;
         operation.all(sqlx::query(LOCK_OWNER).bind(file.owner)).await?;
         // Another upload of the same bytes was faster.
@@ -180,6 +182,15 @@ impl PostgresStore {
     }
 }
 
+/// Returns the sums of an owner's files, or of all.
+pub(super) async fn file_sums(operation: &mut Operation, owner: &str) -> StoreResult<FileSums> {
+    sums(operation.first(sqlx::query(SUMS).bind(owner)).await?)
+}
+
+fn sums(row: Option<PgRow>) -> StoreResult<FileSums> {
+    Ok(row.as_ref().map(rows::file_sums).transpose()?.unwrap_or_default())
+}
+
 async fn find_same(operation: &mut Operation, file: &NewFile<'_>) -> StoreResult<Option<StoredFile>> {
     let find = sqlx::query(FIND_SAME).bind(file.owner).bind(file.digest).bind(file.now);
     operation.first(find).await?.map(|row| rows::file(&row)).transpose()
@@ -187,16 +198,11 @@ async fn find_same(operation: &mut Operation, file: &NewFile<'_>) -> StoreResult
 
 async fn reserve_new(operation: &mut Operation, file: &NewFile<'_>) -> StoreResult<PutFile> {
     let new = StoredFile::new(0, file);
-    let sums = [
-        (file.max_of_owner, sqlx::query(BYTES_OF_OWNER).bind(file.owner), PutFile::FullOfOwner),
-        (file.max_of_all, sqlx::query(BYTES_OF_ALL), PutFile::Full),
-    ];
-    for (max, sum, full) in sums {
-        let Some(max) = max else { continue };
-        let bytes = operation.first(sum).await?.map_or(Ok(0), |row| row.try_get::<i64, _>(0))?;
-        if bytes.cast_unsigned().saturating_add(new.bytes) > max {
-            return Ok(full);
-        }
+    let of_all = sums(operation.first(sqlx::query(LOCKED_SUMS).bind(ALL_OWNERS)).await?)?;
+    // Not by the same statement: it would not see a row that is inserted while it waits for the lock.
+    let of_owner = file_sums(operation, file.owner).await?;
+    if let Some(limit) = file.limits.exceeded_by(new.bytes, of_owner, of_all) {
+        return Ok(PutFile::Full(limit));
     }
     let (width, height) = new.size.map(|size| (i64::from(size.width), i64::from(size.height))).unzip();
     let insert = sqlx::query(RESERVE).bind(&*new.owner).bind(&new.id).bind(&new.digest).bind(&new.media_type);

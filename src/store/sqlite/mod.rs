@@ -1,6 +1,6 @@
 //! The store in an SQLite file, which belongs to one process.
 //!
-//! One thread runs all waiting writes in one transaction ([`writer`]). An operation returns after the commit. Reads
+//! One thread runs all writes, those that wait together in one transaction ([`writer`]). An operation returns after the commit. Reads
 //! have a few connections of their own ([`reader`]) and do not wait for the writer. A commit survives the end of the
 //! process (write-ahead log, `synchronous = NORMAL`). A power failure may lose the last commits, but does not damage
 //! the file.
@@ -16,6 +16,7 @@ mod files;
 mod finish;
 mod log_copier;
 mod open;
+mod pending;
 mod reader;
 mod remove;
 mod reserve;
@@ -35,6 +36,7 @@ use tokio::sync::Mutex;
 use self::{
     error::disk_full,
     files::{DatabaseFiles, FileId},
+    pending::JobOwner,
     reader::{Readers, all, one},
     writer::{JobKind, SqliteWriter, Tx},
 };
@@ -44,7 +46,7 @@ use super::{
     Thread, ThreadContent, ThreadKey, ThreadPage, ThreadParts, ThreadUpdate, ThreadVersion, ThreadView,
     columns::{BatchColumns, BeginColumns, ContentColumns, FinishColumns, NO_WORDS, UpdateColumns},
     damage_check::{CHECKED_TABLES, MAX_DAMAGED_ROWS, inspect},
-    files::FileStore,
+    files::{ALL_OWNERS, FileStore},
     read_permits::{ReadKind, SERVER},
     rows,
     sealed::SealedStore,
@@ -68,12 +70,9 @@ const THREADS: &str = include_str!("sql/threads.sql");
 
 /// Without those of rows that are damaged, whose sum could be too large.
 const BYTES_OF_OWNER: &str = "
-    SELECT (SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776)
-        + (SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776)";
+    SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776";
 const BYTES_OF_ALL: &str = "
-    SELECT (SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE bytes BETWEEN 0 AND 1099511627776)
-        + (SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE bytes BETWEEN 0 AND 1099511627776)
-    WHERE ?1 IS NULL";
+    SELECT COALESCE(SUM(bytes), 0) FROM agui_threads WHERE ?1 IS NULL AND bytes BETWEEN 0 AND 1099511627776";
 
 const RUN_START: &str = include_str!("sql/run_start.sql");
 
@@ -150,17 +149,21 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn begin(&self, run: &NewRun<'_>) -> StoreResult<BeginOutcome> {
         let run = BeginColumns::new(run, NO_WORDS)?;
-        self.writer.write(move |tx| begin::begin(tx, &run)).await
+        let (owner, bytes) = (JobOwner::Named(run.owner.clone()), run.bytes());
+        self.writer.run_for(owner, bytes, JobKind::Operation, move |tx| begin::begin(tx, &run)).await
     }
 
     async fn append(&self, batches: &[EventBatch]) -> StoreResult<Vec<bool>> {
         let batches = batches.iter().map(BatchColumns::new).collect::<Result<Vec<_>, _>>()?;
-        self.writer.write(move |tx| events::append(tx, &batches)).await
+        // Of several owners: a log has at most 256 KiB that wait.
+        let bytes = batches.iter().map(|batch| batch.body.len() as u64).sum();
+        self.writer.run_for(JobOwner::Server, bytes, JobKind::Operation, move |tx| events::append(tx, &batches)).await
     }
 
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
         let end = FinishColumns::new(lease, end, NO_WORDS)?;
-        self.writer.run(JobKind::Ending, move |tx| finish::finish(tx, &end)).await
+        let (owner, bytes) = (JobOwner::OfThread(lease.thread), end.bytes());
+        self.writer.run_for(owner, bytes, JobKind::Ending, move |tx| finish::finish(tx, &end)).await
     }
 
     async fn set_delivered(&self, thread: i64, run: i64, delivered: bool) -> StoreResult<Option<i64>> {
@@ -168,7 +171,7 @@ impl Store for SqliteStore {
             tx.execute(SET_DELIVERED, (delivered, run))?;
             one(tx.conn, RAISE_VERSION, [thread], |row| Ok(row.get(0)?))
         };
-        self.writer.write(set).await
+        self.writer.write(JobOwner::OfThread(thread), set).await
     }
 
     async fn thread(&self, key: &ThreadKey, include: ThreadParts) -> StoreResult<Option<ThreadView>> {
@@ -203,7 +206,7 @@ impl Store for SqliteStore {
             };
             Ok(tx.execute(UPDATE, params)? > 0)
         };
-        self.writer.write(update).await
+        self.writer.write(JobOwner::OfThread(expected.number), update).await
     }
 
     async fn messages(&self, thread: &Thread, query: &MessageQuery) -> StoreResult<MessagePage> {
@@ -217,7 +220,7 @@ impl Store for SqliteStore {
             let params = named_params! { ":thread": thread, ":message": message, ":feedback": feedback };
             Ok(tx.execute(SET_FEEDBACK, params)? > 0)
         };
-        self.writer.write(set).await
+        self.writer.write(JobOwner::OfThread(thread), set).await
     }
 
     async fn content(&self, key: &ThreadKey) -> StoreResult<Option<ThreadContent>> {
@@ -228,7 +231,8 @@ impl Store for SqliteStore {
     async fn insert(&self, key: &ThreadKey, content: &ThreadContent) -> StoreResult<bool> {
         let _permit = self.readers.permits.take(ReadKind::Thread, &key.owner).await;
         let columns = ContentColumns::new(key, content, NO_WORDS)?;
-        self.writer.write(move |tx| whole_thread::insert(tx, &columns)).await
+        let (owner, bytes) = (JobOwner::Named(columns.owner.clone()), columns.bytes);
+        self.writer.run_for(owner, bytes, JobKind::Operation, move |tx| whole_thread::insert(tx, &columns)).await
     }
 
     async fn run(&self, owner: &str, thread: i64, id: &RunId) -> StoreResult<Option<RunRecord>> {
@@ -254,8 +258,12 @@ impl Store for SqliteStore {
     async fn stored_bytes(&self, owner: Option<&str>) -> StoreResult<u64> {
         let (by, sql) = owner.map_or((SERVER, BYTES_OF_ALL), |owner| (owner, BYTES_OF_OWNER));
         let owner = owner.map(str::to_owned);
-        let sum = move |conn: &Connection| one(conn, sql, [owner], |row| Ok(row.get(0)?));
-        Ok(self.readers.read(ReadKind::Page, by, sum).await?.unwrap_or_default())
+        let sum = move |conn: &Connection| {
+            let of_files = stored_files::file_sums(conn, owner.as_deref().unwrap_or(ALL_OWNERS))?;
+            let of_threads = one(conn, sql, [owner], |row| Ok(row.get::<_, u64>(0)?))?;
+            Ok(of_threads.unwrap_or_default() + of_files.cost())
+        };
+        self.readers.read(ReadKind::Page, by, sum).await
     }
 
     async fn run_start(&self, owner: &str, run: i64) -> StoreResult<Option<RunStart>> {
@@ -343,6 +351,6 @@ impl Store for SqliteStore {
             true => Err(disk_full()),
             false => Ok(tx.conn.execute_batch(PROBE)?),
         };
-        self.writer.write(probe).await
+        self.writer.write(JobOwner::Server, probe).await
     }
 }

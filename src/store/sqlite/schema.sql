@@ -1,9 +1,9 @@
--- The tables of agui-server, version 3. Times are milliseconds since 1970; JSON is text.
+-- The tables of agui-server, version 4. Times are milliseconds since 1970; JSON is text.
 -- The process assigns ascending numbers, so rows that are written at the same time are neighbours, and a transaction of
 -- many runs changes few pages.
 
 CREATE TABLE agui_schema (version INTEGER NOT NULL);
-INSERT INTO agui_schema (version) VALUES (3);
+INSERT INTO agui_schema (version) VALUES (4);
 
 CREATE TABLE agui_threads (
     number INTEGER PRIMARY KEY,
@@ -122,8 +122,31 @@ CREATE TABLE agui_files (
     stored INTEGER NOT NULL         -- 1: all bytes are stored
 );
 CREATE UNIQUE INDEX agui_files_with_bytes ON agui_files (owner, digest) WHERE stored = 1;
-CREATE INDEX agui_files_of_owner ON agui_files (owner, number, bytes);
+CREATE INDEX agui_files_of_owner ON agui_files (owner, number);
 CREATE INDEX agui_files_unused ON agui_files (unused_since) WHERE unused_since IS NOT NULL;
+
+-- The numbers and bytes of files, kept by triggers: a limit is checked without adding up files.
+CREATE TABLE agui_file_sums (
+    owner TEXT PRIMARY KEY,         -- as in agui_files; '' for all files, also unlinked ones
+    files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER agui_files_counted AFTER INSERT ON agui_files BEGIN
+    INSERT INTO agui_file_sums (owner, files, bytes) VALUES ('', 1, NEW.bytes), (NEW.owner, 1, NEW.bytes)
+    ON CONFLICT (owner) DO UPDATE SET files = files + excluded.files, bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER agui_files_uncounted AFTER DELETE ON agui_files BEGIN
+    UPDATE agui_file_sums SET files = MAX(files - 1, 0),
+        bytes = MAX(bytes - CASE WHEN OLD.bytes BETWEEN 0 AND 1099511627776 THEN OLD.bytes ELSE 0 END, 0)
+    WHERE owner IN ('', OLD.owner);
+    DELETE FROM agui_file_sums WHERE owner = OLD.owner AND owner <> '' AND files = 0;
+END;
+CREATE TRIGGER agui_files_unlinked AFTER UPDATE OF owner ON agui_files WHEN NEW.owner = '' AND OLD.owner <> '' BEGIN
+    UPDATE agui_file_sums SET files = MAX(files - 1, 0),
+        bytes = MAX(bytes - CASE WHEN OLD.bytes BETWEEN 0 AND 1099511627776 THEN OLD.bytes ELSE 0 END, 0)
+    WHERE owner = OLD.owner;
+    DELETE FROM agui_file_sums WHERE owner = OLD.owner AND files = 0;
+END;
 
 CREATE TABLE agui_file_chunks (
     file INTEGER NOT NULL,

@@ -37,7 +37,7 @@ impl SealedStore for SqliteStore {
     }
 
     async fn put_sealed(&self, owner: &str, value: &SealedValue, expected: ExpectedValue) -> StoreResult<bool> {
-        let (owner, new) = (owner.to_owned(), value.clone());
+        let (by, owner, new) = (owner, owner.to_owned(), value.clone());
         let put = move |tx: &mut Tx<'_>| {
             let SealedValue { name, value, version, until } = &new;
             let sql = match expected {
@@ -56,11 +56,11 @@ impl SealedStore for SqliteStore {
             };
             Ok(tx.execute(sql, params)? > 0)
         };
-        self.writer.write(put).await
+        self.writer.write(by, put).await
     }
 
     async fn delete_sealed(&self, owner: &str, name: Option<&str>, version: Option<i64>) -> StoreResult<u64> {
-        let (owner, name) = (owner.to_owned(), name.map(str::to_owned));
-        self.writer.write(move |tx| Ok(tx.execute(DELETE, (&owner, &name, version))? as u64)).await
+        let (by, owner, name) = (owner, owner.to_owned(), name.map(str::to_owned));
+        self.writer.write(by, move |tx| Ok(tx.execute(DELETE, (&owner, &name, version))? as u64)).await
     }
 }

@@ -12,6 +12,7 @@ use rusqlite::{Connection, named_params};
 use super::{
     SqliteStore,
     file_rows::purge_step,
+    pending::JobOwner,
     reader::{all, one},
     remove::left_to_sweep,
     truncate::{self, ConcurrentReads},
@@ -21,17 +22,17 @@ use crate::base::text::{from_hex, hex};
 use crate::store::{
     Millis, StoreError, StoreResult,
     file_chunks::{FilePart, chunks},
-    files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, UPLOAD_LIMIT, new_secret},
+    files::{
+        ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, FileSums, NewFile, PutFile, StoredFile,
+        UPLOAD_LIMIT, new_secret,
+    },
     read_permits::{ReadKind, SERVER},
     rows,
 };
 
 const FIND_SAME: &str = "SELECT * FROM agui_files WHERE owner = :owner AND digest = :digest AND stored = 1";
 const KEEP: &str = "UPDATE agui_files SET unused_since = MAX(unused_since, :now) WHERE number = :number";
-const BYTES_OF_OWNER: &str = "
-    SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE owner = ?1 AND bytes BETWEEN 0 AND 1099511627776";
-const BYTES_OF_ALL: &str = "
-    SELECT COALESCE(SUM(bytes), 0) FROM agui_files WHERE bytes BETWEEN 0 AND 1099511627776";
+const SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = ?";
 const RESERVE: &str = include_str!("sql/reserve_file.sql");
 const INSERT_CHUNK: &str = "
     INSERT INTO agui_file_chunks (file, number, digest, body)
@@ -77,17 +78,8 @@ const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
 #[async_trait]
 impl FileStore for SqliteStore {
     async fn put(&self, file: &NewFile<'_>) -> StoreResult<PutFile> {
-        // Not by the writer: the sum of a million files takes 50 ms. Files that are uploaded meanwhile can exceed the limit.
-        let sum = |conn: &Connection| one(conn, BYTES_OF_ALL, [], |row| Ok(row.get::<_, u64>(0)?));
-        let is_full = match file.max_of_all {
-            Some(max) => {
-                let bytes = self.readers.read(ReadKind::Page, SERVER, sum).await?.unwrap_or_default();
-                bytes.saturating_add(file.bytes.len() as u64) > max
-            }
-            None => false,
-        };
-        let (new, max) = (StoredFile::new(0, file), file.max_of_owner);
-        let reserved = self.writer.write(move |tx| reserve(tx, &new, max, is_full)).await?;
+        let (new, limits) = (StoredFile::new(0, file), file.limits);
+        let reserved = self.writer.write(file.owner, move |tx| reserve(tx, &new, limits)).await?;
         let PutFile::Stored(reserved) = reserved else { return Ok(reserved) };
         let number = reserved.number;
         let written = self.write_bytes(reserved, file).await;
@@ -167,7 +159,7 @@ impl FileStore for SqliteStore {
             let new = new_secret();
             tx.execute(REPLACE_SECRET, [hex(&new)]).map(|_| new)
         };
-        self.writer.write(secret).await
+        self.writer.write(JobOwner::Server, secret).await
     }
 
     async fn deleted_objects(&self, limit: usize) -> StoreResult<Vec<String>> {
@@ -196,6 +188,8 @@ impl SqliteStore {
                 };
                 Ok(tx.execute(INSERT_CHUNK, params)? > 0)
             };
+            // Owners take turns.
+            let _permit = self.upkeep.take(&new.owner.into(), 1).await;
             if !self.writer.run(JobKind::Upkeep, insert).await? {
                 return Err(StoreError::Unavailable("the upload took too long, or was deleted".into()));
             }
@@ -208,7 +202,7 @@ impl SqliteStore {
             let same = one(tx.conn, FIND_SAME, same, |row| rows::file(row))?;
             same.map(PutFile::Existed).ok_or_else(|| StoreError::Unavailable("the upload was deleted".into()))
         };
-        self.writer.write(show).await
+        self.writer.write(new.owner, show).await
     }
 
     async fn purge_files(&self, owner: &str) {
@@ -220,19 +214,21 @@ impl SqliteStore {
     }
 }
 
+/// Returns the sums of an owner's files, or of all.
+pub(super) fn file_sums(conn: &Connection, owner: &str) -> StoreResult<FileSums> {
+    Ok(one(conn, SUMS, [owner], |row| rows::file_sums(row))?.unwrap_or_default())
+}
+
 /// Finds the file with the same bytes, or reserves space for a new one.
-fn reserve(tx: &Tx<'_>, new: &StoredFile, max: Option<u64>, is_full: bool) -> StoreResult<PutFile> {
+fn reserve(tx: &Tx<'_>, new: &StoredFile, limits: FileLimits) -> StoreResult<PutFile> {
     let same = named_params! { ":owner": new.owner, ":digest": new.digest };
     if let Some(same) = one(tx.conn, FIND_SAME, same, |row| rows::file(row))? {
         tx.execute(KEEP, named_params! { ":number": same.number, ":now": new.created_at })?;
         return Ok(PutFile::Existed(same));
     }
-    let bytes = one(tx.conn, BYTES_OF_OWNER, [&new.owner], |row| Ok(row.get::<_, u64>(0)?))?.unwrap_or_default();
-    if max.is_some_and(|max| bytes.saturating_add(new.bytes) > max) {
-        return Ok(PutFile::FullOfOwner);
-    }
-    if is_full {
-        return Ok(PutFile::Full);
+    let [of_owner, of_all] = [file_sums(tx.conn, &new.owner)?, file_sums(tx.conn, ALL_OWNERS)?];
+    if let Some(limit) = limits.exceeded_by(new.bytes, of_owner, of_all) {
+        return Ok(PutFile::Full(limit));
     }
     tx.execute(
         RESERVE,
@@ -247,8 +243,10 @@ fn reserve(tx: &Tx<'_>, new: &StoredFile, max: Option<u64>, is_full: bool) -> St
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
-    use crate::store::{Store as _, now};
+    use crate::store::{Store as _, files::FILE_OVERHEAD, now};
 
     const DAMAGES: [&str; 5] = [
         "DELETE FROM agui_file_chunks WHERE number = 1",
@@ -267,8 +265,7 @@ mod tests {
             digest: "d",
             size: None,
             now: now(),
-            max_of_owner: None,
-            max_of_all: None,
+            limits: FileLimits::default(),
             objects: None,
         }
     }
@@ -286,7 +283,7 @@ mod tests {
             let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
             let PutFile::Stored(file) = store.put(&new_file()).await.unwrap() else { panic!() };
             assert!(store.damaged_rows().await.unwrap().is_empty());
-            store.writer.write(move |tx| tx.execute(damage, [])).await.unwrap();
+            store.writer.write("", move |tx| tx.execute(damage, [])).await.unwrap();
             let error = store.file_bytes(&file, 0..file.bytes).await.unwrap_err();
             assert!(matches!(error, StoreError::Failed(_)), "{damage}");
             assert!(store.file_bytes(&file, 0..1000).await.unwrap().is_some(), "the first chunk is whole");
@@ -313,12 +310,64 @@ mod tests {
         assert_eq!(count(&store, "agui_file_chunks").await, 0);
     }
 
+    async fn put_tiny(store: &SqliteStore, owner: &str, name: Option<&str>, number: u32) {
+        let digest = format!("{number:064}");
+        let bytes = number.to_be_bytes().to_vec().into();
+        let put = store.put(&NewFile { owner, name, bytes, digest: &digest, ..new_file() }).await.unwrap();
+        assert!(matches!(put, PutFile::Stored(_)));
+    }
+
+    #[tokio::test]
+    async fn an_upload_takes_no_longer_beside_many_files() {
+        const FILES: &str = "
+            WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+            INSERT INTO agui_files (owner, id, digest, media_type, bytes, created_at, stored)
+            SELECT 'key:ann', 'many ' || i, 'many ' || i, '', 1, 1, 1 FROM n";
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
+        let quickest = async |numbers: Range<u32>| {
+            let mut quickest = Duration::MAX;
+            for number in numbers {
+                let begun = Instant::now();
+                put_tiny(&store, "key:ann", None, number).await;
+                quickest = quickest.min(begun.elapsed());
+            }
+            quickest
+        };
+        let alone = quickest(0..20).await;
+        store.writer.write("", move |tx| tx.execute(FILES, [])).await.unwrap();
+        let beside_many = quickest(20..40).await;
+        assert_eq!(store.stored_bytes(None).await.unwrap(), 100_160 + 100_040 * FILE_OVERHEAD);
+        // To add them up takes ten times as long.
+        assert!(beside_many < 4 * alone, "{alone:?}, and {beside_many:?} beside 100,000 files");
+    }
+
+    #[tokio::test]
+    async fn a_file_counts_with_at_least_what_it_takes() {
+        const SIZE: &str = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+        let (long_owner, long_name) = (format!("jwt:{}", "o".repeat(120)), "🐈".repeat(200));
+        for (owner, name) in [("key:ann", None), (&*long_owner, Some(&*long_name))] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
+            let size = async || {
+                let size = |conn: &Connection| one(conn, SIZE, [], |row| Ok(row.get::<_, u64>(0)?));
+                store.readers.read(ReadKind::Page, SERVER, size).await.unwrap().unwrap()
+            };
+            let before = size().await;
+            for number in 0..1000 {
+                put_tiny(&store, owner, name, number).await;
+            }
+            let (takes, counts) = (size().await - before, store.stored_bytes(None).await.unwrap());
+            assert!(takes > 330_000 && takes <= counts, "{takes} bytes count {counts}");
+        }
+    }
+
     #[tokio::test]
     async fn an_interrupted_upload_is_hidden_and_swept() {
         let folder = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
         let PutFile::Stored(file) = store.put(&new_file()).await.unwrap() else { panic!() };
-        store.writer.write(|tx| tx.execute("UPDATE agui_files SET stored = 0", [])).await.unwrap();
+        store.writer.write("", |tx| tx.execute("UPDATE agui_files SET stored = 0", [])).await.unwrap();
         assert_eq!(store.file(None, &file.id).await.unwrap(), None);
         store.sweep_files(None, now()).await.unwrap();
         assert_eq!(count(&store, "agui_file_chunks").await, 3);

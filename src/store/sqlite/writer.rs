@@ -1,4 +1,4 @@
-//! The thread that writes. It groups waiting operations into one transaction. Steps of upkeep, such as indexing, each have a
+//! The thread that writes. It groups waiting operations into transactions ([`Pending`]). Steps of upkeep, such as indexing, each have a
 //! transaction of their own, and come after all operations that wait.
 
 use std::{
@@ -21,11 +21,13 @@ use super::{
     error::disk_full,
     files::DatabaseFiles,
     log_copier::LogCopier,
+    pending::{JobOwner, Pending},
+    reader::one,
     reserve::{DiskReserve, disk_space},
 };
 use crate::store::{StoreError, StoreResult};
 
-const MAX_GROUP: usize = 128;
+const OWNER: &str = "SELECT owner FROM agui_threads WHERE number = ?";
 /// The time that one step of upkeep occupies the writer.
 pub(super) const STEP_TIME: Duration = Duration::from_millis(4);
 /// The interval in which upkeep asks whether the log is copied.
@@ -93,14 +95,26 @@ impl SqliteWriter {
     /// failed, the operation runs again in a transaction of its own. It also runs if the returned future is dropped.
     pub(super) async fn write<T: Send + 'static>(
         &self,
+        owner: impl Into<JobOwner>,
         work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
-        self.run(JobKind::Operation, work).await
+        self.run_for(owner.into(), 0, JobKind::Operation, work).await
     }
 
-    /// Does the same with an operation or a step of upkeep.
+    /// Does the same with an operation or a step of upkeep of the server.
     pub(super) async fn run<T: Send + 'static>(
         &self,
+        kind: JobKind,
+        work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<T> {
+        self.run_for(JobOwner::Server, 0, kind, work).await
+    }
+
+    /// Does the same with an operation of an owner that writes so many bytes.
+    pub(super) async fn run_for<T: Send + 'static>(
+        &self,
+        owner: JobOwner,
+        bytes: u64,
         kind: JobKind,
         mut work: impl FnMut(&mut Tx<'_>) -> StoreResult<T> + Send + 'static,
     ) -> StoreResult<T> {
@@ -112,7 +126,7 @@ impl SqliteWriter {
             Ok(())
         });
         let ended = || StoreError::Unavailable("the thread that writes to SQLite has ended".into());
-        self.jobs.as_ref().ok_or_else(ended)?.send(WriteJob { kind, work, done }).map_err(|_| ended())?;
+        self.jobs.as_ref().ok_or_else(ended)?.send(WriteJob { owner, bytes, kind, work, done }).map_err(|_| ended())?;
         result.await.map_err(|_| ended())??;
         output.lock().take().ok_or_else(ended)
     }
@@ -164,6 +178,8 @@ pub(super) fn for_one_step(do_some: impl Fn(Instant) -> StoreResult<bool>) -> St
 type WriteWork = Box<dyn FnMut(&mut Tx<'_>) -> StoreResult<()> + Send>;
 
 struct WriteJob {
+    owner: JobOwner,
+    bytes: u64,
     kind: JobKind,
     work: WriteWork,
     done: oneshot::Sender<StoreResult<()>>,
@@ -177,9 +193,11 @@ impl WriteJob {
 }
 
 fn run_jobs(tx: &mut Tx<'_>, waiting: &Receiver<WriteJob>) {
-    let mut upkeep = VecDeque::new();
+    let (mut upkeep, mut operations) = (VecDeque::new(), Pending::new());
     loop {
-        let first = if upkeep.is_empty() {
+        let first = if !operations.is_empty() {
+            None
+        } else if upkeep.is_empty() {
             waiting.recv().ok()
         } else if tx.log.is_copying() {
             // A step would add to what the writer copies itself.
@@ -187,16 +205,21 @@ fn run_jobs(tx: &mut Tx<'_>, waiting: &Receiver<WriteJob>) {
         } else {
             None
         };
-        if first.is_none() && upkeep.is_empty() {
+        if first.is_none() && upkeep.is_empty() && operations.is_empty() {
             return;
         }
         // Lets tasks that are about to send an operation do so before the transaction begins.
         thread::yield_now();
-        let jobs = first.into_iter().chain(waiting.try_iter().take(MAX_GROUP - 1));
-        let (operations, steps): (Vec<_>, Vec<_>) = jobs.partition(|job| !job.kind.is_upkeep());
-        upkeep.extend(steps);
-        if !operations.is_empty() {
-            run_group(tx, operations);
+        for job in first.into_iter().chain(waiting.try_iter()) {
+            if job.kind.is_upkeep() {
+                upkeep.push_back(job);
+            } else {
+                operations.push(owner_of(tx, &job.owner), job.bytes, job);
+            }
+        }
+        let group = operations.next_group();
+        if !group.is_empty() {
+            run_group(tx, group);
         }
         // While the disk is full, the log is not copied: to copy a part of it could take all space, and give back none. It is full as
         // soon as it lacks space for what the log has: if the log became longer, the reserve would not suffice for it.
@@ -210,6 +233,18 @@ fn run_jobs(tx: &mut Tx<'_>, waiting: &Receiver<WriteJob>) {
             && let Some(step) = upkeep.pop_front()
         {
             run_group(tx, vec![step]);
+        }
+    }
+}
+
+/// Returns the owner of a job; `None` if it is the server's, or its thread was deleted.
+fn owner_of(tx: &Tx<'_>, owner: &JobOwner) -> Option<Arc<str>> {
+    match owner {
+        JobOwner::Server => None,
+        JobOwner::Named(owner) => Some(owner.clone()),
+        JobOwner::OfThread(thread) => {
+            let found = one(tx.conn, OWNER, [thread], |row| Ok(row.get::<_, String>(0)?));
+            found.ok().flatten().map(Arc::from)
         }
     }
 }
@@ -284,4 +319,34 @@ fn commit(tx: &mut Tx<'_>, group: &mut [WriteJob]) -> StoreResult<()> {
         let _ = tx.conn.execute_batch("ROLLBACK");
     }
     committed
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+
+    use super::*;
+    use crate::store::SqliteStore;
+
+    #[tokio::test]
+    async fn a_small_operation_waits_for_one_large_one_of_another_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&folder.path().join("a.db")).await.unwrap();
+        let (release, released) = channel();
+        let blocked =
+            store.writer.write("", move |_| released.recv().map_err(|error| StoreError::Failed(error.into())));
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let job = |owner: &'static str, bytes| {
+            let order = order.clone();
+            let note = move |_: &mut Tx<'_>| {
+                order.lock().push(owner);
+                Ok(())
+            };
+            store.writer.run_for(owner.into(), bytes, JobKind::Operation, note)
+        };
+        let jobs = join_all((0..12).map(|_| job("ann", 9 << 20)).chain([job("bob", 100)]));
+        let (blocked, jobs, released) = tokio::join!(blocked, jobs, async { release.send(()) });
+        assert!(blocked.is_ok() && released.is_ok() && jobs.iter().all(Result::is_ok));
+        assert_eq!(order.lock()[..3], ["ann", "bob", "ann"], "all of them waited, those of ann longer");
+    }
 }

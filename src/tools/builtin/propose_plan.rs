@@ -128,7 +128,7 @@ mod tests {
             (json!({ "approved": false, "reason": "Too long" }), json!({ "approved": false, "reason": "Too long" })),
             (json!({ "approved": false, "steps": [step("Search", "enabled")] }), json!({ "approved": false })),
         ] {
-            validator.check_value(&reply).await.unwrap();
+            validator.check_value(&"key:ann".into(), &reply).await.unwrap();
             assert_eq!(review(&proposed, &reply), expected);
         }
         // Replies that the schema refuses are no approval either.

@@ -341,7 +341,9 @@ fn body_error(error: BodyReadError) -> HttpError {
 fn events(response: Response) -> BoxStream<'static, Result<Sse, SseError>> {
     // A server may be silent as long as it has nothing to say; pings tell whether it is there.
     let limits = StreamLimits { max_event_bytes: MAX_MESSAGE_BYTES, idle_timeout: Duration::MAX };
-    let events = raw_events(response, limits).map(|event| {
+    // A session is not of one caller.
+    let owner = format!("mcp {}", response.url().host_str().unwrap_or_default()).into();
+    let events = raw_events(response, limits, &owner).map(|event| {
         let event = event.map_err(|error| SseError::Body(error.into()))?;
         let data = event.data.and_then(|data| String::from_utf8(bounded(data.into_bytes())?).ok());
         Ok(Sse { event: event.event, data, id: event.id, retry: event.retry })

@@ -68,7 +68,7 @@ impl Endpoint {
     pub(super) async fn send(&self, input: RunAgentInput, cx: &RunContext) -> Result<ServerEvents, AgentError> {
         let body = serde_json::to_vec(&outgoing(input))?;
         let response = self.post(self.url.clone(), body, self.request_headers(cx)).await?;
-        Ok(events(require_event_stream(response).await?, self.watch))
+        Ok(events(require_event_stream(response).await?, self.watch, &cx.owner()))
     }
 
     /// Requests the events of a run after one of them. Returns `None` if the endpoint does not have the run.
@@ -85,7 +85,7 @@ impl Endpoint {
         match response.status() {
             StatusCode::NOT_FOUND => Ok(None),
             StatusCode::NO_CONTENT => Ok(Some(stream::empty().boxed())),
-            _ => Ok(Some(events(require_event_stream(response).await?, self.watch))),
+            _ => Ok(Some(events(require_event_stream(response).await?, self.watch, &cx.owner()))),
         }
     }
 

@@ -10,6 +10,7 @@ use super::{
     view::{call_text, find_call},
 };
 use crate::{
+    base::permits::ANONYMOUS,
     protocol::{
         Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus, ToolCall,
         approval::{ApprovalDecision, allows_edits, allows_reason, asks_for_approval},
@@ -189,7 +190,7 @@ async fn ask_form(schema: &Value, without: &[&str], console: &mut Console) -> Re
 /// Returns what is wrong with a reply. The agent checks replies whose schema cannot be used here.
 async fn problem(interrupt: &Interrupt, payload: &Value) -> Option<String> {
     let schema = compile_response_schema(interrupt.response_schema.as_ref()?).ok()?;
-    let (problems, _) = schema.problems(payload).await.ok()??;
+    let (problems, _) = schema.problems(&ANONYMOUS.into(), payload).await.ok()??;
     let lines = problems.iter().map(|problem| format!("{} {}", printable_line(&problem.path), problem.text));
     Some(lines.collect::<Vec<_>>().join("\n").trim().to_owned())
 }

@@ -10,6 +10,7 @@ use reqwest::{
 
 use super::ids::IdPairs;
 use crate::{
+    base::permits::ANONYMOUS,
     protocol::recording::{RecordedEvent, Recording},
     protocol::{Event, RunAgentInput, RunId, TokenUsage},
     run::Guard,
@@ -69,7 +70,7 @@ impl Player<'_> {
             .map_err(|error| format!("the agent cannot be reached: {error:?}"))?;
         let response = require_success(response).await.map_err(|error| error.to_string())?;
         let limits = StreamLimits { max_event_bytes: MAX_EVENT_BYTES, idle_timeout: self.timeout };
-        let mut stream = events(response, limits);
+        let mut stream = events(response, limits, &ANONYMOUS.into());
         let (mut all, mut guard) = (Vec::new(), Guard::new(request));
         while let Some(event) = stream.next().await {
             let event = event.map_err(|error| format!("the response broke after {} events: {error}", all.len()))?;
