@@ -19,7 +19,8 @@ pub use crate::{
     run::{Guard, Run, Transcript},
     store::{
         files::{
-            DeletedFile, FileDeletion, FileObjects, FileStore, FileStream, ImageSize, NewFile, PutFile, StoredFile,
+            DeletedFile, FileDeletion, FileObjects, FileStore, FileStream, ImageSize, NewFile, PutFile, SecretName,
+            StoredFile,
         },
         model::now,
         sealed::{ExpectedValue, SealedStore, SealedValue},

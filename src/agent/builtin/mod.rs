@@ -12,7 +12,7 @@ use crate::protocol::{AgentCapabilities, Event, capabilities::IdentityCapabiliti
 
 pub use echo::Echo;
 #[cfg(feature = "upstream")]
-pub use remote::{Remote, RemoteOptions};
+pub use remote::{Remote, RemoteOptions, ThreadIds};
 #[cfg(feature = "config")]
 pub(crate) use replay::{Replay, ReplayOptions};
 #[cfg(feature = "config")]

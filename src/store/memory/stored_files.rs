@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::{MemoryStore, tables::FileEntry};
 use crate::store::{
     Millis, StoreResult,
-    files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, StoredFile, new_secret},
+    files::{DeletedFile, FileDeletion, FileStore, NewFile, PutFile, SecretName, StoredFile, new_secret},
 };
 
 /// The most bytes of all files.
@@ -80,7 +80,7 @@ impl FileStore for MemoryStore {
         Ok((before - tables.files.files.len()) as u64)
     }
 
-    async fn secret(&self) -> StoreResult<[u8; 32]> {
-        Ok(*self.0.lock().files.secret.get_or_insert_with(new_secret))
+    async fn secret(&self, name: SecretName) -> StoreResult<[u8; 32]> {
+        Ok(*self.0.lock().files.secrets.entry(name).or_insert_with(new_secret))
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::store::OpenError;
 
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 
 const SCHEMA: &str = include_str!("schema.sql");
 

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{base::permits::Permits, store::OpenError};
 
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 
 const SCHEMA: &str = include_str!("schema.sql");
 
