@@ -10,9 +10,10 @@ pub(crate) mod script;
 
 use crate::protocol::{AgentCapabilities, Event, capabilities::IdentityCapabilities};
 
+pub use super::upstream_ids::ThreadIds;
 pub use echo::Echo;
 #[cfg(feature = "upstream")]
-pub use remote::{Remote, RemoteOptions, ThreadIds};
+pub use remote::{Remote, RemoteOptions};
 #[cfg(feature = "config")]
 pub(crate) use replay::{Replay, ReplayOptions};
 #[cfg(feature = "config")]

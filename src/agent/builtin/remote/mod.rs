@@ -13,4 +13,3 @@ mod resume;
 mod split_texts;
 
 pub use self::{agent::Remote, options::RemoteOptions};
-pub use crate::agent::upstream_ids::ThreadIds;
