@@ -20,7 +20,7 @@ pub use crate::{
     store::{
         files::{
             DeletedFile, FILE_OVERHEAD, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore, FileStream,
-            ImageSize, NewFile, PutFile, StoredFile,
+            ImageSize, NewFile, PutFile, SecretName, StoredFile,
         },
         model::now,
         sealed::{ExpectedValue, SealedStore, SealedValue},

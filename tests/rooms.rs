@@ -9,6 +9,7 @@ mod http;
 mod llm;
 mod observe;
 mod protocol;
+mod real;
 mod run;
 mod server;
 mod store;

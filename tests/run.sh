@@ -145,7 +145,8 @@ python_packages() {
     python_environment tests/.venv tests/py/requirements.txt &&
         python_environment tests/.venv-agent-framework tests/py/agent-framework.txt &&
         python_environment tests/.venv-mcp tests/py/mcp.txt &&
-        python_environment tests/.venv-packages tests/py/packages.txt
+        python_environment tests/.venv-packages tests/py/packages.txt &&
+        python_environment tests/.venv-real tests/real/requirements.txt
 }
 
 python_environment() { # python_environment FOLDER REQUIREMENTS

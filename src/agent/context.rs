@@ -14,13 +14,14 @@ use uuid::Uuid;
 use super::{
     a2ui::RunSurfaces,
     journal::{Continuation, RunJournal},
+    upstream_ids::{Conversation, UpstreamKey},
 };
 use crate::{
     auth::{Principal, owner_of},
     base::trace::{TraceContext, TraceScope},
     files::RunFiles,
     observe::RunObserver,
-    protocol::{MessageId, RunId, ThreadId, TokenUsage},
+    protocol::{MessageId, RunId, SubagentRunId, ThreadId, TokenUsage},
 };
 
 /// The request headers passed to agents (`pass_headers`), in the order of the request, and what else a run has of its request.
@@ -73,6 +74,8 @@ pub struct RunContext {
     trace: TraceScope,
     /// The number of the subagent's task, from 1 on; 0 for the agent of the run.
     task: u32,
+    /// The subagent's task, which is a conversation of its own. The same when the task goes on after a question.
+    subagent: Option<SubagentRunId>,
     /// `None` for runs that are not detached, and for subagents: the run does not go on from a subagent's answers.
     journal: Option<Arc<RunJournal>>,
     /// A2UI in this run; `None` if it renders no surfaces.
@@ -91,6 +94,9 @@ pub(crate) struct ContextParts {
     pub(crate) observer: Option<RunObserver>,
     /// `None` without stored files.
     pub(crate) files: Option<RunFiles>,
+    pub(crate) conversation: Conversation,
+    /// `None` without a store.
+    pub(crate) upstream_key: Option<Arc<UpstreamKey>>,
     usage: Mutex<Vec<TokenUsage>>,
     model_calls: Mutex<ModelCalls>,
     ids: Mutex<RunIds>,
@@ -128,6 +134,8 @@ impl ContextParts {
             client_messages: HashSet::new(),
             observer: None,
             files: None,
+            conversation: Conversation::Once,
+            upstream_key: None,
             usage: Mutex::default(),
             model_calls: Mutex::default(),
             ids: Mutex::default(),
@@ -138,7 +146,7 @@ impl ContextParts {
 impl From<ContextParts> for RunContext {
     fn from(parts: ContextParts) -> Self {
         let trace = TraceScope::new(parts.forwarded.trace().cloned(), false);
-        Self { parts: Arc::new(parts), trace, task: 0, journal: None, surfaces: None }
+        Self { parts: Arc::new(parts), trace, task: 0, subagent: None, journal: None, surfaces: None }
     }
 }
 
@@ -167,13 +175,13 @@ impl RunContext {
     }
 
     /// The same run for a task of a subagent.
-    pub(crate) fn for_task(self) -> Self {
+    pub(crate) fn for_task(self, id: SubagentRunId) -> Self {
         let task = {
             let mut ids = self.parts.ids.lock();
             ids.tasks += 1;
             ids.tasks
         };
-        Self { journal: None, task, ..self }
+        Self { journal: None, task, subagent: Some(id), ..self }
     }
 
     /// Takes the id of a message or a call for this task, or for the agent of the run. Returns `false` if another one has
@@ -194,6 +202,20 @@ impl RunContext {
     /// Where the files of the run are stored; `None` without stored files.
     pub(crate) fn files(&self) -> Option<&RunFiles> {
         self.parts.files.as_ref()
+    }
+
+    /// The conversation that the run belongs to.
+    pub(super) fn conversation(&self) -> Conversation {
+        self.parts.conversation
+    }
+
+    pub(super) fn upstream_key(&self) -> Option<&UpstreamKey> {
+        self.parts.upstream_key.as_deref()
+    }
+
+    /// The task that the context is of; `None` for the agent of the run.
+    pub(super) fn subagent(&self) -> Option<&SubagentRunId> {
+        self.subagent.as_ref()
     }
 
     /// What counts and records the run and its calls. `None` without a server.

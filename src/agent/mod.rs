@@ -17,6 +17,7 @@ mod journal;
 #[cfg(feature = "llm")]
 mod logins;
 mod registry;
+mod upstream_ids;
 
 pub use a2ui::{A2ui, A2uiAgent};
 pub(crate) use a2ui::{RunSurfaces, SurfaceFault};
@@ -31,6 +32,7 @@ pub(crate) use journal::{Journal, RunJournal};
 #[cfg(feature = "llm")]
 pub(crate) use logins::{Connected, LoginError, Logins, OpenedLink, Returned};
 pub(crate) use registry::{AgentEntry, AgentRegistry};
+pub(crate) use upstream_ids::{Conversation, ThreadIds, UpstreamKey};
 
 use std::sync::Arc;
 

@@ -37,7 +37,8 @@ use crate::{
     store::{
         Store, StoreError, StoreResult,
         files::{
-            DeletedFile, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore, NewFile, PutFile, StoredFile,
+            DeletedFile, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore, NewFile, PutFile, SecretName,
+            StoredFile,
         },
         now,
     },
@@ -188,7 +189,7 @@ impl Files {
 
     /// Returns what signs the URLs of files, and checks them.
     pub(crate) async fn signer(&self) -> StoreResult<UrlSigner> {
-        let secret = self.0.secret.get_or_try_init(async || self.store()?.secret().await).await?;
+        let secret = self.0.secret.get_or_try_init(async || self.store()?.secret(SecretName::Files).await).await?;
         Ok(UrlSigner { key: *secret, valid_seconds: i64::from(self.0.options.url_days) * 86_400 })
     }
 

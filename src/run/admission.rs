@@ -14,6 +14,7 @@ use super::{
     },
     drive::driver::run_started,
     events::thread_event_hub::ThreadChange,
+    launch::BegunRun,
     limits::start_error::StartError,
     log::{Follower, live::to_line, taken_back::taken_back},
     options::ConcurrentRuns,
@@ -30,7 +31,8 @@ use crate::{
     files::{AbsorbError, has_media},
     protocol::Messages,
     store::{
-        BeginOutcome, Lease, LostRun, NewRun, RunRecord, SharedStore, StoreError, ThreadKey, ThreadSize, Topic, now,
+        BeginOutcome, Lease, LostRun, Millis, NewRun, RunRecord, SharedStore, StoreError, ThreadKey, ThreadSize, Topic,
+        now,
     },
 };
 
@@ -206,7 +208,8 @@ impl Admission {
                 continue;
             }
             let stored = request.permit.detached.is_some().then(|| stored_request(request, &plan, self.has_sent_data));
-            match self.begin_with(&plan, stored.as_deref()).await? {
+            let now = now();
+            match self.begin_with(&plan, stored.as_deref(), now).await? {
                 BeginOutcome::Begun { lease, version, last_message, state_number, replaced } => {
                     if replaced {
                         let (thread, run) = (&key.id, &request.input.run_id);
@@ -230,7 +233,9 @@ impl Admission {
                     }
                     threads.publish(key, ThreadChange::Begun);
                     let request_bytes = stored.map_or(0, |stored| stored.len() as u64);
-                    let started = self.launch(plan, lease, version, last_message, state_number, request_bytes);
+                    let created_at = loaded.as_ref().map_or(now, |loaded| loaded.created_at);
+                    let begun = BegunRun { lease, version, last_message, state_number, created_at, request_bytes };
+                    let started = self.launch(plan, begun);
                     return Ok(BeginAttempt::Begun(started));
                 }
                 BeginOutcome::TooLarge(ThreadSize { messages, bytes }) => {
@@ -278,7 +283,7 @@ impl Admission {
         Ok(())
     }
 
-    async fn begin_with(&self, plan: &Plan, stored: Option<&str>) -> Result<BeginOutcome, StartError> {
+    async fn begin_with(&self, plan: &Plan, stored: Option<&str>, now: Millis) -> Result<BeginOutcome, StartError> {
         let Self { threads, loaded, request: RunRequest { input, agent, permit, .. }, .. } = self;
         let branch = plan.branch_write(loaded.as_ref(), &input.messages);
         let interrupts = match &plan.resume {
@@ -287,7 +292,6 @@ impl Admission {
         };
         let title = branch.new.iter().find_map(|(message, _)| title_of(message));
         let started = permit.detached.is_some().then(|| to_line(&run_started(input)));
-        let now = now();
         let run = NewRun {
             key: &self.key,
             run_id: &input.run_id,
@@ -299,6 +303,7 @@ impl Admission {
             expected: loaded.as_ref().map(|loaded| loaded.version),
             title: title.as_deref(),
             branch,
+            first_run: plan.first_run,
             state: plan.state.as_ref().filter(|_| plan.state_number.is_none()),
             state_number: plan.state_number,
             interrupts,

@@ -188,7 +188,8 @@ impl Runs {
         let max = threads.options.runs.detached_max.map(|max| max.saturating_sub(elapsed));
         let limits = RunLimits { max, heartbeat: None, ..self.limits };
         let request = RunRequest { permit, agent, input, principal, forwarded, on_disconnect: None, is_reply: false };
-        let mut run = self.create_run(request, limits, thread.branch.client_claims(), Some(journal));
+        let claims = thread.branch.client_claims();
+        let mut run = self.create_run(request, limits, claims, Some(journal), thread.conversation(record.number));
         run.skip_start();
         let (span, control) = (run.span().clone(), run.control());
         let turn = threads.queue.enter_first(key, &record.id);

@@ -24,7 +24,7 @@ use super::{
     turn::{active::ActiveRun, held_lease::HeldLease},
 };
 use crate::{
-    agent::{Agent, AgentEntry, ContextParts, RunContext, RunIdentity, RunJournal},
+    agent::{Agent, AgentEntry, ContextParts, Conversation, RunContext, RunIdentity, RunJournal},
     auth::owner_of,
     base::trace::TraceScope,
     files::{RunFiles, names_files},
@@ -34,13 +34,26 @@ use crate::{
         event::{Custom, MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
         own_names::ALREADY_ANSWERED,
     },
-    store::{Lease, ThreadVersion},
+    store::{Lease, Millis, ThreadVersion},
 };
+
+/// A run as it has begun in the store.
+pub(super) struct BegunRun {
+    pub(super) lease: Lease,
+    /// Of the thread after the begin.
+    pub(super) version: i64,
+    /// The number of the last message of the thread.
+    pub(super) last_message: i64,
+    pub(super) state_number: Option<i64>,
+    /// When the thread was created.
+    pub(super) created_at: Millis,
+    pub(super) request_bytes: u64,
+}
 
 impl Runs {
     /// A run that is not stored. `claims` are the messages that only agents make, but that the client sent.
     pub(super) fn launch_unstored(&self, request: RunRequest, claims: HashSet<MessageId>) -> StartedRun {
-        StartedRun::Unstored(self.create_run(request, self.limits, claims, None))
+        StartedRun::Unstored(self.create_run(request, self.limits, claims, None, Conversation::Once))
     }
 
     /// The run ends as cancelled, without the agent.
@@ -56,6 +69,7 @@ impl Runs {
         limits: RunLimits,
         client_messages: HashSet<MessageId>,
         journal: Option<RunJournal>,
+        conversation: Conversation,
     ) -> Box<Run> {
         let RunRequest { permit, agent, mut input, principal, forwarded, .. } = request;
         // Those of a thread from the time before the option was changed, or of another agent's snapshot.
@@ -70,7 +84,8 @@ impl Runs {
             recording.map(|writer| LiveRecording::start(writer, &agent.name, forwarded.all(), input.clone()));
         let trace = TraceScope::new(forwarded.trace().cloned(), self.records_content);
         let mut parts = ContextParts::new(identity);
-        (parts.forwarded, parts.client_messages) = (forwarded, client_messages);
+        (parts.forwarded, parts.client_messages, parts.conversation) = (forwarded, client_messages, conversation);
+        parts.upstream_key = Some(self.threads.upstream_key.clone());
         parts.accepts_instructions = accepts_instructions;
         parts.observer = Some(RunObserver { metrics: self.metrics.clone(), recording });
         let files = self.threads.files.clone();
@@ -105,17 +120,10 @@ impl Admission {
         runs.launch_unstored(request, HashSet::new())
     }
 
-    /// Launches the run that has begun with this plan. The numbers are those of the store: the version of the thread after the
-    /// begin, its last message, and its state.
-    pub(super) fn launch(
-        self,
-        mut plan: Plan,
-        lease: Lease,
-        version: i64,
-        last_message: i64,
-        state_number: Option<i64>,
-        request_bytes: u64,
-    ) -> StartedRun {
+    /// Launches the run that has begun with this plan.
+    pub(super) fn launch(self, mut plan: Plan, begun: BegunRun) -> StartedRun {
+        let BegunRun { lease, version, last_message, state_number, created_at, request_bytes } = begun;
+        let first_run = Some(plan.first_run.unwrap_or(lease.run));
         let Self { runs, threads, key, turn, mut request, loaded, has_sent_data, .. } = self;
         let options = &threads.options;
         let (case, lacks_state) = (plan.decision.case, plan.lacks_state(&request.input));
@@ -147,7 +155,7 @@ impl Admission {
             let log = LiveLog::new(lease.clone(), request_bytes, options.runs.max_run_bytes);
             Arc::new(log.begun(to_line(&run_started(&request.input))))
         });
-        let number = lease.thread;
+        let (number, run_number) = (lease.thread, lease.run);
         let active = ActiveRun::new(run_id.clone(), lease, request.permit.live.control.clone(), log.clone());
         let held = HeldLease::new(threads.clone(), key.clone(), turn, active);
         // A cancel request or a superseding run may have come before the run was active.
@@ -162,10 +170,11 @@ impl Admission {
         };
         let can_continue = request.agent.agent.can_continue() && threads.store.store.is_durable();
         let journal = log.clone().filter(|_| can_continue).map(|log| RunJournal { log, continuation: None });
-        let run = runs.create_run(request, limits, branch.client_claims(), journal);
+        let (version, state) = (ThreadVersion { number, version }, state_number.zip(state));
+        let thread = LoadedThread { version, created_at, first_run, state, interrupts, bytes, branch };
+        let (claims, conversation) = (thread.branch.client_claims(), thread.conversation(run_number));
+        let run = runs.create_run(request, limits, claims, journal, conversation);
         let first = lacks_state.then(|| StateSnapshot::new(transcript.state().clone()).into());
-        let version = ThreadVersion { number, version };
-        let thread = LoadedThread { version, state: state_number.zip(state), interrupts, bytes, branch };
         let Some(log) = log else {
             let snapshots = first.into_iter().chain(snapshots).collect();
             let transcribed = TranscribedRun::new(run, transcript, thread, held, snapshots).naming_files(has_sent_data);

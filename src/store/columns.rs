@@ -118,6 +118,7 @@ columns! {
         #[serde(flatten)]
         branch: BranchColumns = BranchColumns::new(&run.branch, run.state, run.interrupts, indexing)?,
         state_number: Option<i64> = run.state_number,
+        first_run: Option<i64> = run.first_run,
         answered: Option<String> = list_to_json(&run.answered),
         request: Option<String> = run.request.map(str::to_owned),
         started: Option<String> = run.started.map(str::to_owned),

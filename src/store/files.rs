@@ -59,8 +59,8 @@ pub trait FileStore: Send + Sync {
     /// of files.
     async fn sweep_files(&self, unused_before: Option<Millis>, now: Millis) -> StoreResult<u64>;
 
-    /// Returns the secret of this store, which is made once. All processes that share the store get the same.
-    async fn secret(&self) -> StoreResult<[u8; 32]>;
+    /// Returns a secret of this store, which is made once. All processes that share the store get the same.
+    async fn secret(&self, name: SecretName) -> StoreResult<[u8; 32]>;
 
     /// Returns up to `limit` keys of objects whose files are deleted.
     async fn deleted_objects(&self, _limit: usize) -> StoreResult<Vec<String>> {
@@ -70,6 +70,24 @@ pub trait FileStore: Send + Sync {
     /// Notes that these objects are deleted.
     async fn forget_objects(&self, _keys: &[String]) -> StoreResult<()> {
         Ok(())
+    }
+}
+
+/// What a secret is for. Each use has its own, so that no output of one is an output of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SecretName {
+    /// Signs the URLs of files.
+    Files,
+    /// Makes the ids that other servers get in place of those of clients.
+    Upstream,
+}
+
+impl SecretName {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Upstream => "upstream",
+        }
     }
 }
 
@@ -244,7 +262,7 @@ pub(super) fn named_files<'m>(messages: impl Iterator<Item = &'m Message>) -> BT
 }
 
 /// Returns a new secret: 366 random bits, hashed.
-pub(super) fn new_secret() -> [u8; 32] {
+pub(crate) fn new_secret() -> [u8; 32] {
     let random: Vec<u8> = (0..3).flat_map(|_| uuid::Uuid::new_v4().into_bytes()).collect();
     Sha256::digest(random).into()
 }

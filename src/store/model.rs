@@ -166,6 +166,9 @@ pub struct Thread {
     pub run_id: RunId,
     /// The number of the newest run, which orders lists.
     pub run: i64,
+    /// The first run of the current branch, with the newest run at its end. `None` in lists, and where it is not known: in a copied
+    /// thread, and when the owner has moved the head.
+    pub first_run: Option<i64>,
     /// True while the newest run is running.
     pub is_running: bool,
     /// When the first run began.
@@ -353,6 +356,8 @@ pub struct EndState {
     pub run_id: RunId,
     /// The number of the last message of the run's branch; 0 if there is no message.
     pub head: i64,
+    /// The first run of its branch; `None` if the branch has a newer run, which has ended elsewhere.
+    pub first_run: Option<i64>,
     /// The number of its state, and the state.
     pub state: Option<(i64, Value)>,
     /// The interrupts that the run raised or left open, and that no run has answered.

@@ -98,7 +98,7 @@ fn key(row: &impl DbRow) -> StoreResult<ThreadKey> {
     Ok(ThreadKey { owner: text(row, "owner")?.into(), id: ThreadId::from(name(row, "id")?) })
 }
 
-/// Returns a thread without its state.
+/// Returns a thread without its state and first run.
 pub(super) fn thread(row: &impl DbRow) -> StoreResult<Thread> {
     let ThreadSize { messages, bytes } = size(row)?;
     Ok(Thread {
@@ -116,6 +116,7 @@ pub(super) fn thread(row: &impl DbRow) -> StoreResult<Thread> {
         version: count(row, "version")?.cast_signed(),
         run_id: RunId::from(name(row, "run_id")?),
         run: number(row, "run")?,
+        first_run: None,
         is_running: optional_text(row, "holder")?.is_some(),
         created_at: number(row, "created_at")?,
         updated_at: number(row, "updated_at")?,
@@ -123,7 +124,7 @@ pub(super) fn thread(row: &impl DbRow) -> StoreResult<Thread> {
 }
 
 pub(super) fn thread_with_state(row: &impl DbRow) -> StoreResult<Thread> {
-    Ok(Thread { state: state(row)?, ..thread(row)? })
+    Ok(Thread { state: state(row)?, first_run: optional_number(row, "first_run")?, ..thread(row)? })
 }
 
 fn state(row: &impl DbRow) -> StoreResult<Option<(i64, Value)>> {
@@ -201,7 +202,8 @@ pub(super) fn run_start(row: &impl DbRow) -> StoreResult<RunStart> {
 
 pub(super) fn end_state(row: &impl DbRow) -> StoreResult<EndState> {
     let (run_id, interrupts) = (RunId::from(name(row, "id")?), list(row, "interrupts")?);
-    Ok(EndState { run_id, head: number(row, "head")?, state: state(row)?, interrupts })
+    let first_run = optional_number(row, "first_run")?;
+    Ok(EndState { run_id, head: number(row, "head")?, first_run, state: state(row)?, interrupts })
 }
 
 pub(super) fn lost_run(row: &impl DbRow) -> StoreResult<LostRun> {

@@ -43,6 +43,8 @@ pub struct NewRun<'a> {
     pub title: Option<&'a str>,
     /// The messages of the client.
     pub branch: BranchWrite<'a>,
+    /// The first run of the branch that the run continues; `None` if it is the first one itself.
+    pub first_run: Option<i64>,
     /// The state that the run starts from, if it has to be stored.
     pub state: Option<&'a Value>,
     /// The number of the stored state that the run starts from, if `state` is `None`.
@@ -74,6 +76,7 @@ impl<'a> NewRun<'a> {
             expected: None,
             title: None,
             branch: BranchWrite::default(),
+            first_run: None,
             state: None,
             state_number: None,
             interrupts: &[],

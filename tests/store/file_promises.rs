@@ -9,7 +9,7 @@ use std::{
 use agui_server::{
     internal::{
         DeletedFile, FILE_OVERHEAD, FileDeletion, FileLimit, FileLimits, FileObjects, FileStore, FileStream, ImageSize,
-        NewFile, PutFile, StoredFile, now,
+        NewFile, PutFile, SecretName, StoredFile, now,
     },
     protocol::{ContentPart, Message, PartSource},
     store::{Millis, Store, StoreError, ThreadKey},
@@ -43,7 +43,7 @@ const PROMISES: &[(&str, Promise)] = &[
     ("concurrent_uploads_of_the_same_bytes_make_one_file", |store| {
         Box::pin(concurrent_uploads_of_the_same_bytes_make_one_file(store))
     }),
-    ("the_secret_stays_the_same", |store| Box::pin(the_secret_stays_the_same(store))),
+    ("each_secret_stays_the_same", |store| Box::pin(each_secret_stays_the_same(store))),
 ];
 
 const ANN: &str = "key:ann";
@@ -272,11 +272,12 @@ async fn concurrent_uploads_of_the_same_bytes_make_one_file(store: DynStore) {
     assert!(store.damaged_rows().await.unwrap().is_empty());
 }
 
-async fn the_secret_stays_the_same(store: DynStore) {
+async fn each_secret_stays_the_same(store: DynStore) {
     let Some(files) = store.files() else { return };
-    let secrets = join_all((0..9).map(|_| files.secret())).await;
+    let names = [SecretName::Files, SecretName::Upstream];
+    let secrets = join_all((0..18).map(|at| files.secret(names[at % 2]))).await;
     let secrets: HashSet<_> = secrets.into_iter().map(Result::unwrap).collect();
-    assert!(secrets.len() == 1 && !secrets.contains(&[0; 32]));
+    assert!(secrets.len() == 2 && !secrets.contains(&[0; 32]));
 }
 
 /// Stores a file. Returns its id.

@@ -10,6 +10,7 @@ pub(crate) mod script;
 
 use crate::protocol::{AgentCapabilities, Event, capabilities::IdentityCapabilities};
 
+pub use super::upstream_ids::ThreadIds;
 pub use echo::Echo;
 #[cfg(feature = "upstream")]
 pub use remote::{Remote, RemoteOptions};

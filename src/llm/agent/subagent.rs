@@ -84,9 +84,9 @@ impl SubagentTask {
         open: MeteredCall,
     ) -> impl Stream<Item = CallOutcome> + Send {
         let scope = begin_agent(cx.trace(), &self.subagent.name, cx.thread_id().as_str(), cx.run_id().as_str());
-        let cx = cx.within(scope.clone()).for_task();
         let (suspended, earlier) = self.suspended.unzip();
         let id = suspended.as_ref().map_or_else(SubagentRunId::random, |task| task.id.clone());
+        let cx = cx.within(scope.clone()).for_task(id.clone());
         let mut started = SubagentStarted::new(id.clone(), self.subagent.name.clone());
         started.description = Some(self.subagent.description.clone());
         started.parent_tool_call_id = Some(self.call.clone());

@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::run::limits::memory::MESSAGE_OVERHEAD_BYTES;
 use crate::{
+    agent::Conversation,
     protocol::{Interrupt, Message, MessageId, Messages, open_values},
-    store::{MessageNode, MessageOrigin, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
+    store::{MessageNode, MessageOrigin, Millis, Thread, ThreadKey, ThreadVersion, ThreadView, branch_of},
 };
 
 /// Returns whether only agents make such messages, so that one of a client is a claim.
@@ -112,6 +113,9 @@ impl<'a> FromIterator<&'a MessageNode> for Branch {
 #[derive(Debug, Clone)]
 pub(crate) struct LoadedThread {
     pub(crate) version: ThreadVersion,
+    pub(crate) created_at: Millis,
+    /// The first run of the branch; `None` if it is not known.
+    pub(crate) first_run: Option<i64>,
     /// The number of the stored state, and the state.
     pub(crate) state: Option<(i64, Value)>,
     pub(crate) interrupts: Vec<Interrupt>,
@@ -122,13 +126,19 @@ pub(crate) struct LoadedThread {
 impl From<ThreadView> for LoadedThread {
     fn from(mut view: ThreadView) -> Self {
         let nodes = std::mem::take(&mut view.nodes);
-        let Thread { number, version, state, interrupts, bytes, head, .. } = view.thread;
+        let Thread { number, version, created_at, first_run, state, interrupts, bytes, head, .. } = view.thread;
         let branch = branch_of(&nodes, head).into_iter().collect();
-        Self { version: ThreadVersion { number, version }, state, interrupts, bytes, branch }
+        let version = ThreadVersion { number, version };
+        Self { version, created_at, first_run, state, interrupts, bytes, branch }
     }
 }
 
 impl LoadedThread {
+    /// Returns the conversation of a run on the branch.
+    pub(crate) fn conversation(&self, run: i64) -> Conversation {
+        Conversation::Stored { created_at: self.created_at, first_run: self.first_run.unwrap_or(run) }
+    }
+
     /// Returns the memory that a run on the thread takes: the JSON, what open values take beside it, and the state as the thread
     /// has it, the agent and the transcript.
     pub(crate) fn memory_bytes(&self) -> u64 {
@@ -207,6 +217,10 @@ impl BranchCache {
 mod tests {
     use super::*;
 
+    fn loaded(version: ThreadVersion, state: Option<(i64, Value)>, bytes: u64, branch: Branch) -> LoadedThread {
+        LoadedThread { version, created_at: 0, first_run: None, state, interrupts: Vec::new(), bytes, branch }
+    }
+
     #[test]
     fn a_delivery_raises_only_the_version_directly_before_it() {
         let cache = BranchCache::default();
@@ -217,9 +231,7 @@ mod tests {
         // Of the thread's versions 1 to 5, the delivery made number 4.
         for (cached, expected) in [(2, 2), (3, 4), (4, 4), (5, 5)] {
             let version = ThreadVersion { number: 1, version: cached };
-            let thread =
-                LoadedThread { version, state: None, interrupts: Vec::new(), bytes: 0, branch: branch.clone() };
-            cache.put(key.clone(), thread);
+            cache.put(key.clone(), loaded(version, None, 0, branch.clone()));
             cache.set_delivered(&key, ThreadVersion { number: 1, version: 4 }, 7, true);
             let (thread, _) = cache.take(&key).unwrap();
             assert_eq!(thread.version.version, expected, "version {cached}");
@@ -234,9 +246,8 @@ mod tests {
         let bytes = state.to_string().len() as u64;
         for number in 0..100 {
             let version = ThreadVersion { number, version: 1 };
-            let (state, interrupts, branch) = (Some((1, state.clone())), Vec::new(), Branch::default());
             let key = ThreadKey { owner: ThreadKey::ANONYMOUS.into(), id: number.to_string().as_str().into() };
-            cache.put(key, LoadedThread { version, state, interrupts, bytes, branch });
+            cache.put(key, loaded(version, Some((1, state.clone())), bytes, Branch::default()));
         }
         let kept = cache.0.lock().threads.len() as u64;
         // Each of these objects takes at least 400 bytes.

@@ -52,6 +52,7 @@ impl Plan {
             state,
             state_number,
             open_interrupts: loaded.interrupts.clone(),
+            first_run: loaded.first_run,
             resume,
         }
     }

@@ -75,6 +75,8 @@ pub(crate) struct Plan {
     /// The number of the state in the store; `None` if it has to be stored.
     pub(crate) state_number: Option<i64>,
     pub(crate) open_interrupts: Vec<Interrupt>,
+    /// The first run of the branch that the run continues; `None` if it begins one.
+    pub(crate) first_run: Option<i64>,
     pub(crate) resume: ResumeDecision,
 }
 
@@ -168,13 +170,13 @@ impl Plan {
         }
         let rejoined = reader.rejoined(stored, &decision, &client.input.messages).await?;
         let Some(rejoined) = rejoined else { return Ok(None) };
-        let open_interrupts = reader.open_interrupts_after(stored, &decision, &rejoined).await?;
-        let plan = Self::new(decision, StartingPoint { rejoined, open_interrupts, ..before }, client).await;
+        let (open_interrupts, first_run) = reader.branching_point(stored, &decision, &rejoined).await?;
+        let plan = Self::new(decision, StartingPoint { rejoined, open_interrupts, first_run, ..before }, client).await;
         plan.with_known_results(&mut reader, &client.input.messages).await
     }
 
     async fn new(decision: BranchDecision, before: StartingPoint, client: ClientInput<'_>) -> Self {
-        let StartingPoint { branch, rejoined, state, open_interrupts } = before;
+        let StartingPoint { branch, rejoined, state, open_interrupts, first_run } = before;
         let (number, stored_state) = state.unzip();
         let is_new_state = |state: &&Value| match &stored_state {
             // A client that shows nothing of the thread has nothing of its state either. SDKs then send an empty one.
@@ -191,7 +193,7 @@ impl Plan {
             resume => resume,
         };
         let (known_results, state) = (Vec::new(), new_state.or(stored_state));
-        Self { branch, decision, rejoined, known_results, state, state_number, open_interrupts, resume }
+        Self { branch, decision, rejoined, known_results, state, state_number, open_interrupts, first_run, resume }
     }
 }
 
@@ -201,12 +203,7 @@ struct StartingPoint {
     rejoined: Vec<MessageNode>,
     state: Option<(i64, Value)>,
     open_interrupts: Vec<Interrupt>,
-}
-
-impl StartingPoint {
-    fn current(loaded: &LoadedThread) -> Self {
-        Self { state: loaded.state.clone(), open_interrupts: loaded.interrupts.clone(), ..Self::default() }
-    }
+    first_run: Option<i64>,
 }
 
 /// Reads parts of a thread beside its current branch, at the version that was loaded.
@@ -225,10 +222,15 @@ impl PlanReader<'_> {
             Some(parent) => self.end_state(EndedRun::Id(parent)).await?,
             None => None,
         };
-        let Some(EndState { head, state, interrupts, .. }) = left else {
-            return Ok(Some(StartingPoint::current(loaded)));
+        let Some(EndState { head, first_run, state, interrupts, .. }) = left else {
+            let first_run = match loaded.first_run {
+                None => self.end_with(loaded.branch.head()).await?.and_then(|end| end.first_run),
+                known => known,
+            };
+            let (state, open_interrupts) = (loaded.state.clone(), loaded.interrupts.clone());
+            return Ok(Some(StartingPoint { state, open_interrupts, first_run, ..StartingPoint::default() }));
         };
-        let mut start = StartingPoint { state, open_interrupts: interrupts, ..StartingPoint::default() };
+        let mut start = StartingPoint { state, open_interrupts: interrupts, first_run, ..StartingPoint::default() };
         if head != loaded.branch.head() {
             let Some(nodes) = self.nodes().await? else { return Ok(None) };
             start.branch = Some(branch_of(nodes, head).into_iter().collect());
@@ -257,23 +259,30 @@ impl PlanReader<'_> {
         Ok(nodes.map(|nodes| find_existing_branch(nodes, parent, &next).into_iter().cloned().collect()))
     }
 
-    /// Returns the open interrupts of the message where a new branch begins: those of the run that ended there.
-    async fn open_interrupts_after(
+    /// Returns the open interrupts of the message where a new branch begins, and the first run of the branch if it is an old one
+    /// that has no newer messages: those of the run that ended there.
+    async fn branching_point(
         &self,
         stored: &Branch,
         decision: &BranchDecision,
         rejoined: &[MessageNode],
-    ) -> Result<Vec<Interrupt>, StoreError> {
+    ) -> Result<(Vec<Interrupt>, Option<i64>), StoreError> {
         let (number, origin) = match (rejoined.last(), decision.kept) {
             (Some(node), _) => (node.number, node.origin),
-            (None, 0) => return Ok(Vec::new()),
-            (None, kept) => (stored.number_before(kept), stored.origin(kept - 1)),
+            (None, kept) => (stored.number_before(kept), stored.origin(kept.saturating_sub(1))),
         };
-        if origin == MessageOrigin::Client {
-            return Ok(Vec::new());
+        let Some(end) = self.end_with(number).await? else { return Ok((Vec::new(), None)) };
+        let interrupts = if origin == MessageOrigin::Client { Vec::new() } else { end.interrupts };
+        Ok((interrupts, end.first_run))
+    }
+
+    /// Returns the end of the newest run that ended with a message.
+    async fn end_with(&self, message: i64) -> Result<Option<EndState>, StoreError> {
+        if message == 0 {
+            return Ok(None);
         }
-        let left = self.end_state(EndedRun::Branch(number)).await?;
-        Ok(left.filter(|left| left.head == number).map(|left| left.interrupts).unwrap_or_default())
+        let end = self.end_state(EndedRun::Branch(message)).await?;
+        Ok(end.filter(|end| end.head == message))
     }
 
     /// Returns the replies that the runs of the thread have brought.

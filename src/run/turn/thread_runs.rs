@@ -18,7 +18,7 @@ use crate::run::{
     options::ThreadOptions,
 };
 use crate::{
-    agent::{AgentEntry, Principal},
+    agent::{AgentEntry, Principal, UpstreamKey},
     auth::owner_of,
     base::permits::Permits,
     files::Files,
@@ -47,6 +47,7 @@ pub(crate) struct ThreadRuns {
     pub(crate) options: ThreadOptions,
     /// `None` if the store keeps no files.
     pub(crate) files: Option<Files>,
+    pub(crate) upstream_key: Arc<UpstreamKey>,
     pub(crate) holder: Arc<str>,
     pub(crate) queue: Arc<ThreadQueue>,
     pub(crate) cache: BranchCache,
@@ -80,6 +81,7 @@ impl ThreadRuns {
     ) -> Arc<Self> {
         Arc::new(Self {
             files: store.files(options.files.clone()),
+            upstream_key: UpstreamKey::of(store.store.clone()),
             followed_logs: FollowedLogs::new(store.clone()),
             store,
             holder: uuid::Uuid::new_v4().simple().to_string().into(),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::store::{
     Millis,
-    files::{ALL_OWNERS, FileSums, StoredFile},
+    files::{ALL_OWNERS, FileSums, SecretName, StoredFile},
 };
 
 /// Files by owner and number.
@@ -20,7 +20,7 @@ pub(super) struct FileTable {
     by_digest: HashMap<(Arc<str>, String), i64>,
     sums: HashMap<Arc<str>, FileSums>,
     pub(super) last_number: i64,
-    pub(super) secret: Option<[u8; 32]>,
+    pub(super) secrets: HashMap<SecretName, [u8; 32]>,
 }
 
 type FileKey = (Arc<str>, i64);

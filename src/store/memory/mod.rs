@@ -225,9 +225,14 @@ impl Store for MemoryStore {
             }
         };
         let answered = || entry.runs.iter().flat_map(|run| &run.answered);
+        let is_newest = |run: &RunEntry| {
+            let is_later = |other: &RunEntry| other.record.number > run.record.number;
+            !entry.runs.iter().any(|other| other.first_run == run.first_run && is_later(other))
+        };
         Ok(run.map(|run| EndState {
             run_id: run.record.id.clone(),
             head: run.head,
+            first_run: run.first_run.filter(|_| is_newest(run)),
             state: entry.stored_state(run.record.state),
             interrupts: unanswered(run.interrupts.clone(), answered()),
         }))

@@ -8,7 +8,10 @@ use bytes::Bytes;
 use super::{MemoryStore, file_table::FileEntry};
 use crate::store::{
     Millis, StoreResult,
-    files::{ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, NewFile, PutFile, StoredFile, new_secret},
+    files::{
+        ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, NewFile, PutFile, SecretName, StoredFile,
+        new_secret,
+    },
 };
 
 /// The most bytes of all files.
@@ -73,7 +76,7 @@ impl FileStore for MemoryStore {
         }))
     }
 
-    async fn secret(&self) -> StoreResult<[u8; 32]> {
-        Ok(*self.0.lock().files.secret.get_or_insert_with(new_secret))
+    async fn secret(&self, name: SecretName) -> StoreResult<[u8; 32]> {
+        Ok(*self.0.lock().files.secrets.entry(name).or_insert_with(new_secret))
     }
 }

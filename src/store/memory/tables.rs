@@ -47,6 +47,7 @@ pub(super) struct ThreadEntry {
 pub(super) struct RunEntry {
     pub(super) record: RunRecord,
     pub(super) head: i64,
+    pub(super) first_run: Option<i64>,
     pub(super) interrupts: Vec<Interrupt>,
     pub(super) answered: Vec<ResumeEntry>,
     /// The time and the JSON of each event.
@@ -189,7 +190,9 @@ impl ThreadEntry {
         let runs = newest.clone().map(|run| run.record.clone()).collect();
         let numbers: BTreeSet<_> = newest.filter(|_| include.run_states).filter_map(|run| run.record.state).collect();
         let run_states = numbers.into_iter().filter_map(|number| self.stored_state(Some(number))).collect();
-        let thread = Thread { state: self.stored_state(self.state.filter(|_| include.state)), ..self.thread.clone() };
+        let state = self.stored_state(self.state.filter(|_| include.state));
+        let first_run = self.runs.last().filter(|run| run.head == self.thread.head).and_then(|run| run.first_run);
+        let thread = Thread { state, first_run, ..self.thread.clone() };
         ThreadView { thread, nodes, runs, run_states }
     }
 
@@ -225,7 +228,8 @@ impl RunEntry {
         let answered = run.answered.clone();
         let start = run.request.map(|request| StartEntry { head, state, request: request.to_owned() });
         let log = run.started.iter().map(|line| (0, (*line).to_owned())).collect();
-        Self { record, head, answered, start, log, ..Self::default() }
+        let first_run = run.first_run.or(Some(number));
+        Self { record, head, first_run, answered, start, log, ..Self::default() }
     }
 
     pub(super) fn append(&mut self, batch: &EventBatch) {

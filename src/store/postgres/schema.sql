@@ -78,6 +78,7 @@ CREATE TABLE agui_runs (
     status TEXT NOT NULL,
     delivered BOOLEAN NOT NULL,         -- whether the response reached a client to its end
     head BIGINT NOT NULL,               -- the last message of its branch
+    first_run BIGINT,                   -- the first run of its branch, which may be replaced; NULL in a copied thread
     state BIGINT,                       -- in agui_states
     interrupts TEXT,                    -- open when it ended: JSON, NULL if empty
     answered TEXT,                      -- the replies that it brought (run/conversation/decided.rs): JSON, NULL if empty
@@ -177,7 +178,7 @@ CREATE TABLE agui_file_uses (
 CREATE INDEX agui_file_uses_of_file ON agui_file_uses (file);
 
 CREATE TABLE agui_secrets (
-    name TEXT PRIMARY KEY,              -- 'files': signs the URLs of files
+    name TEXT PRIMARY KEY,              -- 'files': signs the URLs of files; 'upstream': makes ids for other servers
     value TEXT NOT NULL                 -- hex
 );
 

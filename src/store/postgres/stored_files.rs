@@ -17,8 +17,8 @@ use crate::store::{
     Millis, StoreError, StoreResult,
     file_chunks::{FilePart, chunks},
     files::{
-        ALL_OWNERS, DeletedFile, FileDeletion, FileStore, FileSums, NewFile, PutFile, StoredFile, UPLOAD_LIMIT,
-        new_secret,
+        ALL_OWNERS, DeletedFile, FileDeletion, FileStore, FileSums, NewFile, PutFile, SecretName, StoredFile,
+        UPLOAD_LIMIT, new_secret,
     },
     read_permits::{ReadKind, SERVER},
     rows,
@@ -51,11 +51,11 @@ const KEEP_USED: &str = "
     WHERE unused_since < $1 AND EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = f.number)";
 const UNUSED: &str = include_str!("sql/unused_files.sql");
 
-const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ('files', $1) ON CONFLICT DO NOTHING";
-const REPLACE_SECRET: &str = "UPDATE agui_secrets SET value = $1 WHERE name = 'files'";
+const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+const REPLACE_SECRET: &str = "UPDATE agui_secrets SET value = $2 WHERE name = $1";
 const DELETED_OBJECTS: &str = "SELECT object_key FROM agui_deleted_objects LIMIT $1";
 const FORGET_OBJECTS: &str = "DELETE FROM agui_deleted_objects WHERE object_key = ANY($1::text[])";
-const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
+const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = $1";
 
 #[async_trait]
 impl FileStore for PostgresStore {
@@ -123,16 +123,17 @@ impl FileStore for PostgresStore {
         }
     }
 
-    async fn secret(&self) -> StoreResult<[u8; 32]> {
-        self.pool.all(sqlx::query(SET_SECRET).bind(hex(&new_secret()))).await?;
-        let row = self.pool.first(sqlx::query(SECRET)).await?;
+    async fn secret(&self, name: SecretName) -> StoreResult<[u8; 32]> {
+        let name = name.as_str();
+        self.pool.all(sqlx::query(SET_SECRET).bind(name).bind(hex(&new_secret()))).await?;
+        let row = self.pool.first(sqlx::query(SECRET).bind(name)).await?;
         let found = row.map(|row| Ok::<_, StoreError>(from_hex(rows::text(&row, "value")?))).transpose()?.flatten();
         if let Some(secret) = found {
             return Ok(secret);
         }
-        // It is damaged: the URLs of before end.
+        // It is damaged: the URLs of before end, and other servers get new ids.
         let new = new_secret();
-        self.pool.all(sqlx::query(REPLACE_SECRET).bind(hex(&new))).await?;
+        self.pool.all(sqlx::query(REPLACE_SECRET).bind(name).bind(hex(&new))).await?;
         Ok(new)
     }
 

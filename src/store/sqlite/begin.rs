@@ -84,7 +84,8 @@ pub(super) fn begin(tx: &mut Tx<'_>, new: &BeginColumns) -> StoreResult<BeginOut
     let answered_before = replaced.as_ref().and_then(|replaced| replaced.as_deref());
     tx.execute(INSERT_RUN, named_params! {
         ":run": run, ":thread": thread, ":id": new.run_id, ":agent": new.agent, ":detached": new.detached,
-        ":status": RunStatus::Running.as_str(), ":delivered": false, ":head": head, ":state": state,
+        ":status": RunStatus::Running.as_str(), ":delivered": false, ":head": head,
+        ":first_run": new.first_run.unwrap_or(run), ":state": state,
         ":answered": answers_of_both(answered_before, new.answered.as_deref()), ":started_at": new.now, ":events": 0,
     })?;
     if let Some(request) = &new.request {

@@ -62,6 +62,7 @@ CREATE TABLE agui_runs (
     status TEXT NOT NULL,
     delivered INTEGER NOT NULL,     -- 1: the response reached a client to its end
     head INTEGER NOT NULL,          -- the last message of its branch
+    first_run INTEGER,              -- the first run of its branch, which may be replaced; NULL in a copied thread
     state INTEGER,                  -- in agui_states
     interrupts TEXT,                -- open when it ended: JSON, NULL if empty
     answered TEXT,                  -- the replies that it brought (run/conversation/decided.rs): JSON, NULL if empty
@@ -173,7 +174,7 @@ CREATE TABLE agui_file_uses (
 CREATE INDEX agui_file_uses_of_file ON agui_file_uses (file);
 
 CREATE TABLE agui_secrets (
-    name TEXT PRIMARY KEY,          -- 'files': signs the URLs of files
+    name TEXT PRIMARY KEY,          -- 'files': signs the URLs of files; 'upstream': makes ids for other servers
     value TEXT NOT NULL             -- hex
 ) WITHOUT ROWID;
 

@@ -23,8 +23,8 @@ use crate::store::{
     Millis, StoreError, StoreResult,
     file_chunks::{FilePart, chunks},
     files::{
-        ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, FileSums, NewFile, PutFile, StoredFile,
-        UPLOAD_LIMIT, new_secret,
+        ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, FileSums, NewFile, PutFile, SecretName,
+        StoredFile, UPLOAD_LIMIT, new_secret,
     },
     read_permits::{ReadKind, SERVER},
     rows,
@@ -69,11 +69,11 @@ const KEEP_USED: &str = "
     UPDATE agui_files SET unused_since = NULL
     WHERE unused_since < ?1 AND EXISTS (SELECT 1 FROM agui_file_uses AS u WHERE u.file = agui_files.number)";
 
-const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES ('files', ?) ON CONFLICT DO NOTHING";
-const REPLACE_SECRET: &str = "UPDATE agui_secrets SET value = ? WHERE name = 'files'";
+const SET_SECRET: &str = "INSERT INTO agui_secrets (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING";
+const REPLACE_SECRET: &str = "UPDATE agui_secrets SET value = ?2 WHERE name = ?1";
 const DELETED_OBJECTS: &str = "SELECT object_key FROM agui_deleted_objects LIMIT ?";
 const FORGET_OBJECT: &str = "DELETE FROM agui_deleted_objects WHERE object_key = ?";
-const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = 'files'";
+const SECRET: &str = "SELECT value FROM agui_secrets WHERE name = ?";
 
 #[async_trait]
 impl FileStore for SqliteStore {
@@ -149,15 +149,17 @@ impl FileStore for SqliteStore {
         Ok(swept)
     }
 
-    async fn secret(&self) -> StoreResult<[u8; 32]> {
-        let secret = |tx: &mut Tx<'_>| {
-            tx.execute(SET_SECRET, [hex(&new_secret())])?;
-            if let Some(found) = one(tx.conn, SECRET, [], |row| Ok(from_hex(rows::text(row, "value")?)))?.flatten() {
+    async fn secret(&self, name: SecretName) -> StoreResult<[u8; 32]> {
+        let name = name.as_str();
+        let secret = move |tx: &mut Tx<'_>| {
+            tx.execute(SET_SECRET, [name, &hex(&new_secret())])?;
+            if let Some(found) = one(tx.conn, SECRET, [name], |row| Ok(from_hex(rows::text(row, "value")?)))?.flatten()
+            {
                 return Ok(found);
             }
-            // It is damaged: the URLs of before end.
+            // It is damaged: the URLs of before end, and other servers get new ids.
             let new = new_secret();
-            tx.execute(REPLACE_SECRET, [hex(&new)]).map(|_| new)
+            tx.execute(REPLACE_SECRET, [name, &hex(&new)]).map(|_| new)
         };
         self.writer.write(JobOwner::Server, secret).await
     }

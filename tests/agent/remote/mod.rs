@@ -9,5 +9,6 @@ mod headers;
 mod lifetime;
 mod replays;
 mod stream_formats;
+mod thread_ids;
 
 use crate::support::{self, running, server};

@@ -126,6 +126,26 @@ pub(super) async fn the_end_state_has_branch_state_and_interrupts(store: DynStor
     }
 }
 
+pub(super) async fn a_branch_is_known_by_its_first_run(store: DynStore) {
+    let first = run("t", "1").with([user("u1")]).begun(&store).await;
+    let current = async || thread(&store, "t").await.thread.first_run;
+    assert_eq!(current().await, Some(first.run), "also while it runs");
+    answer(["a1"]).finish(&store, &first, 1).await.unwrap();
+    let second = TestRun { first_run: Some(first.run), ..run("t", "2").with([user("u2")]) };
+    let second = second.ended(&store, answer(["a2"])).await;
+    assert_eq!(current().await, Some(first.run));
+    let left = async |message| store.end_state(OWNER, first.thread, EndedRun::Branch(message)).await.unwrap().unwrap();
+    assert_eq!((left(2).await.first_run, left(4).await.first_run), (None, Some(first.run)), "it goes on after 2");
+
+    let edit = TestRun { base: Some(2), ..run("t", "3").with([user("u3")]) }.ended(&store, answer(["a3"])).await;
+    assert!(edit.run > second.run);
+    assert_eq!(current().await, Some(edit.run));
+    assert_eq!((left(4).await.first_run, left(6).await.first_run), (Some(first.run), Some(edit.run)));
+    // A run that replaces the first one of its branch continues the branch.
+    let again = TestRun { base: Some(6), first_run: Some(edit.run), ..run("t", "3") }.ended(&store, end_at(NOW)).await;
+    assert_eq!((current().await, again.run > edit.run), (Some(edit.run), true));
+}
+
 pub(super) async fn an_answered_interrupt_is_not_in_the_end_state(store: DynStore) {
     let open = vec![Interrupt::new("a"), Interrupt::new("b")];
     let first = lease(&store, "t", "1").await;

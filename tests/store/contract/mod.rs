@@ -64,7 +64,7 @@ promises! {
         a_run_that_would_make_the_thread_too_large_writes_nothing;
     branches: messages_and_states_are_read_back_unchanged, a_branch_that_was_left_can_still_be_read,
         an_updated_message_keeps_its_position, messages_carry_their_run_and_its_delivery,
-        the_end_state_has_branch_state_and_interrupts, an_answered_interrupt_is_not_in_the_end_state;
+        the_end_state_has_branch_state_and_interrupts, a_branch_is_known_by_its_first_run, an_answered_interrupt_is_not_in_the_end_state;
     copies: a_thread_is_read_with_all_its_content, a_thread_is_created_with_its_content,
         feedback_is_replaced_and_removed;
     finish: an_end_is_stored_whole, a_finish_without_the_lease_writes_nothing, a_repeated_finish_changes_nothing,

@@ -38,6 +38,7 @@ pub struct TestRun {
     pub until: Millis,
     /// The number of the message that the new ones follow; `None` is the head.
     pub base: Option<i64>,
+    pub first_run: Option<i64>,
     pub messages: Vec<Message>,
     pub updated: Vec<(i64, Message)>,
     pub title: Option<&'static str>,
@@ -100,6 +101,7 @@ impl TestRun {
         run.lease_until = self.until;
         run.expected = known;
         run.branch.base = self.base.unwrap_or(head);
+        run.first_run = self.first_run;
         run.branch.new = self.messages.iter().map(|message| (message, None)).collect();
         run.branch.updated = self.updated.iter().map(|(number, message)| (*number, message)).collect();
         run.state = self.state.as_ref();

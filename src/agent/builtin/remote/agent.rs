@@ -97,7 +97,7 @@ impl Agent for Remote {
                 for rest in reader.take_rests().into_iter().filter(|_| runs.ended.is_none()) {
                     yield rest;
                 }
-                let (event, is_over) = runs.next(event, &cx);
+                let (event, is_over) = runs.next(event, frames.input());
                 while let Some(step) = runs.abandoned_steps.pop() {
                     yield step.into();
                 }
@@ -166,16 +166,16 @@ struct StreamedRuns {
 
 impl StreamedRuns {
     /// Returns the event to pass on, and whether the stream is read far enough.
-    fn next(&mut self, event: Option<Event>, cx: &RunContext) -> (Option<Event>, bool) {
+    fn next(&mut self, event: Option<Event>, requested: &RunAgentInput) -> (Option<Event>, bool) {
         let ending = match event {
             None if self.ended.is_none() => return (None, false),
             Some(Event::RunStarted(_)) if self.ended.is_some() && self.is_requested => return (None, true),
             Some(Event::RunStarted(started)) => {
-                self.begin(&started, cx);
+                self.begin(&started, requested);
                 return (None, false);
             }
             Some(Event::RunFinished(finished)) if self.ended.is_none() => {
-                self.is_requested |= finished.run_id == *cx.run_id();
+                self.is_requested |= finished.run_id == requested.run_id;
                 Event::RunFinished(finished)
             }
             // The only event of a run that may follow its end. The tokens of the run are counted also if it has no usage.
@@ -214,7 +214,7 @@ impl StreamedRuns {
     }
 
     /// Logs a run with other ids, which matters when the logs of both servers are compared, and an unknown version.
-    fn begin(&mut self, started: &RunStarted, cx: &RunContext) {
+    fn begin(&mut self, started: &RunStarted, requested: &RunAgentInput) {
         if self.ended.take().is_some() {
             self.abandoned_steps = std::mem::take(&mut self.open_steps);
         }
@@ -223,8 +223,8 @@ impl StreamedRuns {
         if is_nested {
             tracing::warn!("the remote agent began a run before the end of another one; both are read as one run");
         }
-        self.is_requested = started.run_id == *cx.run_id() || (is_nested && self.is_requested);
-        let has_other_ids = !self.is_requested || started.thread_id != *cx.thread_id();
+        self.is_requested = started.run_id == requested.run_id || (is_nested && self.is_requested);
+        let has_other_ids = !self.is_requested || started.thread_id != requested.thread_id;
         if has_other_ids && !std::mem::replace(&mut self.is_warned, true) {
             let (thread, run) =
                 (shortened(&started.thread_id, MAX_LOGGED_CHARS), shortened(&started.run_id, MAX_LOGGED_CHARS));

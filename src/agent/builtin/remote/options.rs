@@ -8,6 +8,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::{
+    agent::ThreadIds,
     base::{InvalidOption, units},
     upstream::{self, secret_names::secret_variable, trust::server_url},
 };
@@ -67,6 +68,11 @@ pub struct RemoteOptions {
     /// too, and goes on if this server, the endpoint or the connection is lost.
     #[serde(default)]
     pub resumable: bool,
+    /// With `kind = "remote"`: the ids of threads that the endpoint gets. `branch`: an id of this server for each branch of a thread.
+    /// `thread`: for each thread, also after an edit; for endpoints that read only the newest message. `client`: those of clients, so
+    /// that two callers with the same id share what the endpoint remembers.
+    #[serde(default)]
+    pub thread_ids: ThreadIds,
     /// The size limit of one event, in bytes.
     #[serde(skip, default = "default_max_event_bytes")]
     pub max_event_bytes: usize,
@@ -96,6 +102,7 @@ impl RemoteOptions {
             connect_timeout: default_connect_timeout(),
             idle_timeout: default_idle_timeout(),
             resumable: false,
+            thread_ids: ThreadIds::default(),
             max_event_bytes: default_max_event_bytes(),
         }
     }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::options::{RemoteOptions, SEND_MESSAGE, header_name};
 use crate::{
-    agent::{AgentError, RunContext},
+    agent::{AgentError, RunContext, ThreadIds},
     base::{InvalidOption, RunErrorCode, text::essence},
     protocol::{Message, PROTOCOL_VERSION, RunAgentInput, is_absent},
     upstream::{
@@ -37,6 +37,7 @@ pub(super) struct Endpoint {
     /// The time limit until the head of the response, connecting included.
     head_timeout: Duration,
     pub(super) is_resumable: bool,
+    pub(super) thread_ids: ThreadIds,
 }
 
 impl Endpoint {
@@ -62,6 +63,7 @@ impl Endpoint {
             watch: StreamLimits { max_event_bytes: options.max_event_bytes, idle_timeout: options.idle_timeout },
             head_timeout: options.connect_timeout.saturating_add(options.idle_timeout),
             is_resumable: options.resumable,
+            thread_ids: options.thread_ids,
         })
     }
 
@@ -90,14 +92,14 @@ impl Endpoint {
     }
 
     /// Cancels a run that the endpoint would go on with.
-    pub(super) async fn cancel(&self, cx: &RunContext) {
+    pub(super) async fn cancel(&self, run: &RunAgentInput, cx: &RunContext) {
         let mut url = self.url.clone();
         // `RemoteOptions::check` has found the end of the path.
         let base = url.path().strip_suffix(SEND_MESSAGE).unwrap_or_default();
         let base = base.rsplit_once("/agents/").map_or(base, |(base, _)| base).to_owned();
         url.set_path(&base);
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["threads", cx.thread_id(), "runs", cx.run_id(), "cancel"]);
+            path.pop_if_empty().extend(["threads", &run.thread_id, "runs", &run.run_id, "cancel"]);
         }
         match self.post(url, Vec::new(), self.request_headers(cx)).await {
             Ok(response) if response.status().is_success() => {}

@@ -11,6 +11,7 @@ use tracing::Instrument as _;
 use super::request::Endpoint;
 use crate::{
     agent::{AgentError, RunContext},
+    base::RunErrorCode,
     protocol::{Event, RunAgentInput},
     upstream::events::{ServerEvent, ServerEvents, StreamError},
 };
@@ -24,6 +25,7 @@ const AFTER: &str = "after";
 pub(super) struct RunStream {
     endpoint: Arc<Endpoint>,
     cx: RunContext,
+    /// With the endpoint's ids.
     input: RunAgentInput,
     frames: ServerEvents,
     /// The number of the last event; `None` for an endpoint that does not resume.
@@ -41,6 +43,9 @@ impl RunStream {
         mut input: RunAgentInput,
         cx: RunContext,
     ) -> Result<Self, AgentError> {
+        cx.replace_ids(&mut input, endpoint.thread_ids).await.map_err(|error| {
+            AgentError::new(RunErrorCode::StoreUnavailable, "the remote agent cannot be asked now").caused_by(error)
+        })?;
         let is_kept = endpoint.is_resumable && cx.is_journaled();
         if is_kept {
             let props = input.forwarded_props.get_or_insert_with(|| json!({}));
@@ -90,6 +95,11 @@ impl RunStream {
         None
     }
 
+    /// The run, as the endpoint knows it.
+    pub(super) fn input(&self) -> &RunAgentInput {
+        &self.input
+    }
+
     /// Counts what is open. Returns whether the event closes the last open item.
     pub(super) fn passes(&mut self, event: &Event) -> bool {
         match event {
@@ -134,8 +144,8 @@ impl Drop for RunStream {
     /// An endpoint that keeps runs does not notice that this server has stopped its own.
     fn drop(&mut self) {
         if self.is_kept && !self.cx.is_left_to_another_server() {
-            let (endpoint, cx) = (self.endpoint.clone(), self.cx.clone());
-            tokio::spawn(async move { endpoint.cancel(&cx).await }.in_current_span());
+            let (endpoint, input, cx) = (self.endpoint.clone(), std::mem::take(&mut self.input), self.cx.clone());
+            tokio::spawn(async move { endpoint.cancel(&input, &cx).await }.in_current_span());
         }
     }
 }

@@ -4,7 +4,7 @@
 WITH new AS (
     SELECT * FROM json_to_record($1::json) AS new (number bigint, version bigint, agent text, run_id text,
         detached boolean, holder text, lease_until bigint, now bigint, title text, title_words text, base bigint,
-        messages json, updated json, state text, state_number bigint, interrupts text, answered text, request text, started text,
+        messages json, updated json, state text, state_number bigint, first_run bigint, interrupts text, answered text, request text, started text,
         bytes bigint, updated_bytes bigint, max_messages numeric, max_bytes numeric)
 ), message AS (
     SELECT message.* FROM new, json_to_recordset(new.messages)
@@ -68,14 +68,14 @@ WITH new AS (
     INSERT INTO agui_events (run, last, first, body, times)
     SELECT thread.run, 1, 1, new.started, '0' FROM new, thread WHERE new.started IS NOT NULL
 ), begun AS (
-    INSERT INTO agui_runs (number, thread, id, agent, detached, status, delivered, head, state, answered, started_at,
-        events, has_log)
-    SELECT thread.run, thread.number, new.run_id, new.agent, new.detached, 'running', FALSE, thread.head, thread.state,
-        new.answered, new.now, 0, FALSE
+    INSERT INTO agui_runs (number, thread, id, agent, detached, status, delivered, head, first_run, state, answered,
+        started_at, events, has_log)
+    SELECT thread.run, thread.number, new.run_id, new.agent, new.detached, 'running', FALSE, thread.head,
+        COALESCE(new.first_run, thread.run), thread.state, new.answered, new.now, 0, FALSE
     FROM new, thread
     ON CONFLICT (thread, id) DO UPDATE SET number = excluded.number, agent = excluded.agent,
         detached = excluded.detached, status = excluded.status, delivered = excluded.delivered, head = excluded.head,
-        state = excluded.state, interrupts = NULL, started_at = excluded.started_at,
+        first_run = excluded.first_run, state = excluded.state, interrupts = NULL, started_at = excluded.started_at,
         -- An answer stays given.
         answered = CASE WHEN agui_runs.answered IS NULL THEN excluded.answered
             WHEN excluded.answered IS NULL THEN agui_runs.answered

@@ -39,10 +39,10 @@ WITH new AS (
     INSERT INTO agui_events (run, last, first, body, times)
     SELECT thread.run, 1, 1, new.started, '0' FROM new, thread WHERE new.started IS NOT NULL
 ), begun AS (
-    INSERT INTO agui_runs (number, thread, id, agent, detached, status, delivered, head, state, answered, started_at,
-        events, has_log)
-    SELECT thread.run, thread.number, new.run_id, new.agent, new.detached, 'running', FALSE, thread.head, thread.state,
-        new.answered, new.now, 0, FALSE
+    INSERT INTO agui_runs (number, thread, id, agent, detached, status, delivered, head, first_run, state, answered,
+        started_at, events, has_log)
+    SELECT thread.run, thread.number, new.run_id, new.agent, new.detached, 'running', FALSE, thread.head,
+        thread.run, thread.state, new.answered, new.now, 0, FALSE
     FROM new, thread
 )
 SELECT number, run, messages, state, FALSE AS replaced FROM thread

@@ -1,0 +1,77 @@
+"""AG-UI endpoints of other frameworks, each with an agent that answers with every message that the framework remembers.
+
+A graph of LangGraph with a checkpointer at /langgraph, an agent of Google's ADK with its sessions at /adk. Prints its URL, and
+ends with its standard input. No model is asked, and no address but loopback.
+"""
+
+import os
+import sys
+import threading
+
+os.environ.update(LANGSMITH_TRACING="false", LANGCHAIN_TRACING_V2="false", OTEL_SDK_DISABLED="true")
+
+
+def refuse_other_addresses(event, arguments):
+    if event == "socket.connect" and isinstance(address := arguments[1], tuple):
+        if address[0] not in ("127.0.0.1", "::1"):
+            print(f"refused a connection to {address}", file=sys.stderr)
+            os._exit(1)
+
+
+sys.addaudithook(refuse_other_addresses)
+
+import uvicorn
+from ag_ui_adk import ADKAgent, add_adk_fastapi_endpoint
+from ag_ui_langgraph import LangGraphAgent, add_langgraph_fastapi_endpoint
+from fastapi import FastAPI
+from google.adk.agents import BaseAgent
+from google.adk.events import Event
+from google.genai import types
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import MemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
+
+
+def remembered(texts):
+    return "I remember: " + ", ".join(texts)
+
+
+def recall(state):
+    texts = [message.text for message in state["messages"] if isinstance(message, HumanMessage)]
+    return {"messages": [AIMessage(remembered(texts))]}
+
+
+class Recall(BaseAgent):
+    async def _run_async_impl(self, context):
+        said = [event.content for event in context.session.events if event.author == "user" and event.content]
+        texts = [part.text for content in said for part in content.parts or [] if part.text]
+        content = types.Content(role="model", parts=[types.Part(text=remembered(texts))])
+        yield Event(author=self.name, invocation_id=context.invocation_id, content=content)
+
+
+graph = StateGraph(MessagesState)
+graph.add_node("recall", recall)
+graph.add_edge(START, "recall")
+graph.add_edge("recall", END)
+
+app = FastAPI()
+langgraph = LangGraphAgent(name="recall", graph=graph.compile(checkpointer=MemorySaver()))
+add_langgraph_fastapi_endpoint(app, langgraph, "/langgraph")
+adk = ADKAgent(adk_agent=Recall(name="recall"), app_name="recall", use_in_memory_services=True)
+add_adk_fastapi_endpoint(app, adk, path="/adk")
+
+
+class Server(uvicorn.Server):
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        port = self.servers[0].sockets[0].getsockname()[1]
+        print(f"http://127.0.0.1:{port}", flush=True)
+
+
+def end_with_input():
+    sys.stdin.read()
+    os._exit(0)
+
+
+threading.Thread(target=end_with_input, daemon=True).start()
+Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning")).run()

@@ -1,0 +1,131 @@
+//! Partners without a fake: what a fake would have to claim about them is seen at the programs that people run.
+//!
+//! Those in Python are in `endpoints.py`. `tests/run.sh --all` installs their packages (`requirements.txt`).
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use agui_server::{
+    Server,
+    agent::{
+        EventStream, RunContext,
+        builtin::{Remote, RemoteOptions, ThreadIds},
+        emit::TextMessage,
+        events as known,
+    },
+    auth::ApiKey,
+    protocol::{Message, RunAgentInput},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+    time::timeout,
+};
+
+use crate::support::{
+    conversation::{ask, said},
+    running::Running,
+};
+
+const PYTHON: &str = "tests/.venv-real/bin/python";
+/// The frameworks take several seconds to be read, on a loaded machine a minute.
+const START_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// Starts the endpoints in Python. Returns their URL, and the process; `None` if it is not installed.
+async fn frameworks() -> Option<(String, Child)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    if !root.join(PYTHON).exists() {
+        assert!(std::env::var_os("CI").is_none(), "{PYTHON} is missing: see tests/run.sh");
+        eprintln!("left out: {PYTHON} is missing, see tests/run.sh");
+        return None;
+    }
+    let mut command = Command::new(root.join(PYTHON));
+    command.arg(root.join("tests/real/endpoints.py")).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut process = command.spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let url = timeout(START_TIMEOUT, lines.next_line()).await.expect("it starts").unwrap().expect("it prints its URL");
+    Some((url, process))
+}
+
+/// Two callers of a server whose agent is another endpoint.
+struct Callers(Running);
+
+impl Callers {
+    async fn new(url: &str, ids: ThreadIds) -> Self {
+        let mut options = RemoteOptions::new(url);
+        options.thread_ids = ids;
+        options.headers = vec![("Authorization".to_owned(), "Bearer ours".into())];
+        let keys = [ApiKey::from_secret("ann", "ann"), ApiKey::from_secret("bob", "bob")];
+        Self(Running::start(Server::new().agent("remote", Remote::new(options).unwrap()).api_keys(keys)).await)
+    }
+
+    async fn thread(&self, key: &str) -> Value {
+        let request = self.0.client.get(self.0.url("/threads/t")).bearer_auth(key);
+        request.send().await.unwrap().json().await.unwrap()
+    }
+
+    /// Runs the agent on the thread `t` of a caller. Returns the answer.
+    async fn answer(&self, key: &str, input: &Value) -> String {
+        let response = self.0.post("/send-message").bearer_auth(key).json(input).send().await.unwrap();
+        let events = response.text().await.unwrap();
+        assert!(events.contains(r#""outcome":{"type":"success"}"#), "{events}");
+        assert!(events.contains(r#""type":"RUN_STARTED","threadId":"t""#), "{events}");
+        said(&self.thread(key).await).pop().unwrap()
+    }
+
+    /// Says something after all that the thread has.
+    async fn say(&self, key: &str, run: &str, text: &str) -> String {
+        self.answer(key, &ask("t", run, &format!("{key}-{text}"), text)).await
+    }
+}
+
+/// An endpoint that remembers by thread: what one owner says is not another one's, and an edited message is forgotten.
+async fn remembers_each_branch_of_each_owner_alone(url: &str) {
+    let callers = Callers::new(url, ThreadIds::Client).await;
+    callers.say("ann", "r", "apple").await;
+    let bob = callers.say("bob", "r", "pear").await;
+    assert_eq!(
+        bob, "assistant: I remember: apple, pear",
+        "{url} remembers by the thread id, or this test sees nothing"
+    );
+
+    let callers = Callers::new(url, ThreadIds::Branch).await;
+    assert_eq!(callers.say("ann", "r", "apple").await, "assistant: I remember: apple", "{url}");
+    assert_eq!(callers.say("bob", "r", "pear").await, "assistant: I remember: pear", "{url}");
+    assert_eq!(callers.say("ann", "r2", "plum").await, "assistant: I remember: apple, plum", "{url}");
+    assert_eq!(callers.say("bob", "r2", "fig").await, "assistant: I remember: pear, fig", "{url}");
+
+    let stored = callers.thread("ann").await;
+    let kept = stored["messages"].as_array().unwrap()[..2].iter().cloned();
+    let edited = json!({ "id": "edited", "role": "user", "content": "cherry" });
+    let edited =
+        json!({ "threadId": "t", "runId": "r3", "state": {}, "messages": kept.chain([edited]).collect::<Vec<_>>() });
+    assert_eq!(callers.answer("ann", &edited).await, "assistant: I remember: apple, cherry", "{url}");
+    assert_eq!(callers.say("ann", "r4", "kiwi").await, "assistant: I remember: apple, cherry, kiwi", "{url}");
+}
+
+#[tokio::test]
+async fn a_graph_of_langgraph_remembers_each_branch_of_each_owner_alone() {
+    let Some((url, _process)) = frameworks().await else { return };
+    remembers_each_branch_of_each_owner_alone(&format!("{url}/langgraph")).await;
+}
+
+#[tokio::test]
+async fn an_agent_of_googles_adk_remembers_each_branch_of_each_owner_alone() {
+    let Some((url, _process)) = frameworks().await else { return };
+    remembers_each_branch_of_each_owner_alone(&format!("{url}/adk")).await;
+}
+
+#[tokio::test]
+async fn another_server_of_ours_remembers_each_branch_of_each_owner_alone() {
+    let recall = |input: RunAgentInput, _: RunContext| -> EventStream {
+        let users = input.messages.iter().filter_map(|message| match message {
+            Message::User(message) => Some(message.content.text().into_owned()),
+            _ => None,
+        });
+        known(TextMessage::whole(format!("I remember: {}", users.collect::<Vec<_>>().join(", "))))
+    };
+    let server = Server::new().agent("recall", recall).api_keys([ApiKey::from_secret("front", "ours")]);
+    let upstream = Running::start(server).await;
+    remembers_each_branch_of_each_owner_alone(&upstream.url("/send-message")).await;
+}
