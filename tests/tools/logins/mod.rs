@@ -244,10 +244,11 @@ async fn a_declined_login_never_runs_the_call_also_if_the_person_has_logged_in_e
     assert_eq!(calls.load(Ordering::Relaxed), 0);
     let (input, interrupt) = &asked[2];
     let done = json!({ "interruptId": interrupt["id"], "status": "resolved", "payload": { "done": true } });
-    assert_eq!((server.answer(input, done).await.as_str(), calls.load(Ordering::Relaxed)), ("ordered", 1));
+    assert_eq!((server.answer(input, done).await.as_str(), calls.load(Ordering::Relaxed)), ("\"ordered\"", 1));
 }
 
-#[tokio::test]
+// The fakes answer while the command runs.
+#[tokio::test(flavor = "multi_thread")]
 async fn check_prints_the_redirect_address_of_a_configured_client() {
     let authority = Authority::start().await;
     let origin = authority.origin();
