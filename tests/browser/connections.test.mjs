@@ -230,6 +230,7 @@ test("a link is for one principal, one browser and one login", async () => {
 test("a window of another page neither skips the page of a login nor steers it", async () => {
   const context = await used.browser.newContext();
   const linkOf = async (thread) => interruptOf(await run(used.server, undefined, thread, "notes_connect")).metadata[VISIT_URL];
+  await connections(used.server, undefined, "DELETE", "/notes");
   // Somebody who has logged in a moment ago, so that the browser has the cookie.
   const person = await used.newPage(context);
   await person.goto(await linkOf(randomUUID()));
