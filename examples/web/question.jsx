@@ -28,7 +28,8 @@ export function Question({ id, message, args, schema, url, problem, resolve, can
   if (/^https?:/.test(url)) {
     return (
       <p className="question">
-        {message} <a href={url} target="_blank" rel="noopener noreferrer">Open the page</a>{" "}
+        {message} <code className="address">{url}</code>{" "}
+        <a href={url} target="_blank" rel="noopener noreferrer">Open the page</a>{" "}
         {decide("I am done there", () => resolve({ done: true }))} {decide("Decline", cancel)}
       </p>
     );

@@ -1,5 +1,7 @@
 //! The logins of people at other servers, as the routes below `/connections` see them.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::store::{Millis, StoreError};
@@ -13,11 +15,13 @@ pub(crate) trait Logins: Send + Sync {
     /// Opens a link for the first browser that does so, which is the only one from then on.
     async fn open(&self, link: &str, browser: &str) -> Result<OpenedLink, LoginError>;
 
-    /// Returns the URL at the authorization server to which the browser goes next.
-    async fn authorize(&self, link: &str, browser: &str) -> Result<String, LoginError>;
+    /// Returns the URL at the authorization server to which the browser goes next. `button` is that of the page which [`open`](Self::open)
+    /// has shown last, and which works once.
+    async fn authorize(self: Arc<Self>, link: &str, button: &str, browser: &str) -> Result<String, LoginError>;
 
-    /// Ends a login with what the authorization server says. Returns the name of the server that is connected now.
-    async fn finish(&self, returned: Returned, browser: &str) -> Result<String, LoginError>;
+    /// Ends a login with what the authorization server says. `callback` is the end of the address to which the browser returns.
+    /// Returns the name of the server that is connected now.
+    async fn finish(&self, returned: Returned, callback: Option<&str>, browser: &str) -> Result<String, LoginError>;
 
     /// Lists the connections of an owner.
     async fn list(&self, owner: &str) -> Result<Vec<Connected>, LoginError>;
@@ -34,6 +38,8 @@ pub(crate) struct OpenedLink {
     pub(crate) host: String,
     /// The owner that gets the connection.
     pub(crate) owner: String,
+    /// What the button of the page sends.
+    pub(crate) button: String,
 }
 
 /// The parameters with which an authorization server sends the browser back.

@@ -3,6 +3,7 @@
 pub(crate) mod base64_text;
 pub(crate) mod complete_on_drop;
 pub(crate) mod hmac;
+pub(crate) mod host;
 mod invalid_option;
 pub(crate) mod json_values;
 pub(crate) mod lenient_json;

@@ -6,6 +6,8 @@
 //! An id is `question:KEY:CALL`, or `question:KEY~CARRIED:CALL` with the base64 of a [`CallReplies`]. Its end is bound to the
 //! call ([`bound_call`]).
 
+use std::fmt;
+
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use indexmap::IndexMap;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -24,6 +26,9 @@ use crate::protocol::{
 const ID_PREFIX: &str = "question:";
 /// The reason of a question to open a page.
 const AUTHORIZATION: &str = "authorization";
+
+/// Begins the keys of questions without whose consent the call is not made.
+const NEEDED: &str = "agui-server.needed:";
 
 const MAX_CARRIED_BYTES: usize = 16 * 1024;
 
@@ -51,6 +56,11 @@ impl Question {
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
+    }
+
+    /// Names a question like [`key`](Self::key). If the person declines, the call is never made, whatever happens elsewhere.
+    pub(crate) fn needed(self, key: impl fmt::Display) -> Self {
+        self.key(format!("{NEEDED}{key}"))
     }
 
     /// Sets the reason of the interrupt, for front ends that show different questions differently.
@@ -134,6 +144,16 @@ pub(crate) enum PersonsReply {
     Cancelled,
 }
 
+impl PersonsReply {
+    /// Front ends that know approvals alone send `approved`.
+    fn is_declined(&self) -> bool {
+        match self {
+            Self::Resolved(reply) => reply.get("approved").is_some_and(|approved| approved == false),
+            Self::Cancelled => true,
+        }
+    }
+}
+
 impl CallReplies {
     /// A call whose tool has not asked anything yet. `bound` is the end of the ids of its questions.
     pub(crate) fn none(bound: String, edited: Option<JsonObject>) -> Self {
@@ -149,6 +169,10 @@ impl CallReplies {
             all.edited = all.edited.take().or(carried.edited);
             all.kept = all.kept.take().or(carried.kept);
             all.replies.extend(carried.replies);
+            // A decline is final, also beside another reply to the same question.
+            if all.get(&key).is_some_and(PersonsReply::is_declined) {
+                continue;
+            }
             let reply = match entry.status {
                 ResumeStatus::Resolved => PersonsReply::Resolved(entry.payload.clone().unwrap_or_default()),
                 ResumeStatus::Cancelled => PersonsReply::Cancelled,
@@ -170,6 +194,11 @@ impl CallReplies {
 
     pub(crate) fn take(&mut self, key: &str) -> Option<PersonsReply> {
         self.replies.shift_remove(key)
+    }
+
+    /// Returns whether the person has declined something without which the call is not made, such as a login.
+    pub(crate) fn lack_consent(&self) -> bool {
+        self.replies.iter().any(|(key, reply)| key.starts_with(NEEDED) && reply.is_declined())
     }
 
     /// Returns replies that carry a value for the next call.

@@ -12,29 +12,40 @@ use reqwest::{
 };
 
 use super::{ClientError, ClientOptions, builder};
+use crate::base::host::Host;
 
 /// The hosts that may have private addresses.
 #[derive(Debug, Clone)]
-pub(crate) struct NamedHosts(pub(crate) Arc<[String]>);
+pub(crate) struct NamedHosts(Arc<[Host]>);
 
 impl NamedHosts {
+    pub(crate) fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
+        Self(names.into_iter().filter_map(Host::parse).collect())
+    }
+
     /// Returns a client that uses no proxy and follows no redirect.
     pub(crate) fn client(&self) -> Result<Client, ClientError> {
         Ok(builder(&ClientOptions::default())?.no_proxy().dns_resolver(self.clone()).build()?)
     }
 
-    fn has(&self, host: &str) -> bool {
-        self.0.iter().any(|named| named.eq_ignore_ascii_case(host))
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn has(&self, host: &Host) -> bool {
+        self.0.contains(host)
     }
 
     /// Returns whether a URL has no private address as its host. What a name resolves to is checked when the client connects.
     pub(crate) fn permits(&self, url: &Url) -> bool {
-        let host = url.host_str().unwrap_or_default();
-        let is_permitted = match host.trim_matches(['[', ']']).parse() {
-            Ok(address) => is_public(address),
-            Err(_) => host != "localhost" && !host.is_empty(),
+        let is_permitted = |host: Host| {
+            let is_public = match host {
+                Host::Address(address) => is_public(address),
+                Host::Name(_) => !host.is_loopback(),
+            };
+            is_public || self.has(&host)
         };
-        is_permitted || self.has(host)
+        url.host_str().and_then(Host::parse).is_some_and(is_permitted)
     }
 }
 
@@ -42,7 +53,7 @@ impl Resolve for NamedHosts {
     fn resolve(&self, name: Name) -> Resolving {
         let hosts = self.clone();
         Box::pin(async move {
-            let is_named = hosts.has(name.as_str());
+            let is_named = Host::parse(name.as_str()).is_some_and(|host| hosts.has(&host));
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let found: Vec<SocketAddr> = found.filter(|found| is_named || is_public(found.ip())).collect();
             if found.is_empty() {
@@ -79,7 +90,7 @@ mod tests {
 
     #[test]
     fn private_addresses_are_permitted_for_named_hosts_only() {
-        let hosts = NamedHosts(["10.0.0.7".to_owned(), "id.internal".to_owned()].into());
+        let hosts = NamedHosts::new(["10.0.0.7", "id.internal"]);
         let permits = |url: &str| hosts.permits(&Url::parse(url).unwrap());
         for url in ["https://id.example.com/x", "https://10.0.0.7/", "https://1.1.1.1/", "https://[2606:4700::1]/"] {
             assert!(permits(url), "{url}");
@@ -88,6 +99,10 @@ mod tests {
             "10.0.0.8",
             "127.0.0.1",
             "localhost",
+            "localhost.",
+            "LOCALHOST..",
+            "app.localhost.:8443",
+            "127.0.0.1.",
             "169.254.169.254",
             "192.168.1.1",
             "172.16.0.1",
@@ -108,12 +123,12 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_resolves_to_a_private_address_is_not_connected_to() {
         let get = async |named: &[&str]| {
-            let hosts = NamedHosts(named.iter().map(|&name| name.to_owned()).collect());
+            let hosts = NamedHosts::new(named.iter().copied());
             crate::base::text::error_chain(
                 &hosts.client().unwrap().get("http://localhost:9/").send().await.unwrap_err(),
             )
         };
         assert!(get(&[]).await.contains("has no public address"));
-        assert!(!get(&["localhost"]).await.contains("has no public address"));
+        assert!(!get(&["localhost."]).await.contains("has no public address"));
     }
 }

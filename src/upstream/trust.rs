@@ -12,6 +12,7 @@ pub(crate) fn server_url(url: &str) -> Option<Url> {
 }
 
 /// Returns whether others can neither read nor change what is exchanged with a URL: it is `https`, or `http` on this machine.
+/// Its name is `localhost`, as written: a resolver may ask DNS for `localhost.` and for names under localhost.
 pub(crate) fn is_trusted_url(url: &str) -> bool {
     let Some(url) = server_url(url) else { return false };
     let host = url.host_str().unwrap_or_default();
@@ -30,6 +31,8 @@ mod tests {
             assert!(is_trusted_url(url), "{url}");
         }
         for url in ["", "keys", "http://id.test/keys", "http://localhost.id.test/", "file:///k", "https://u:p@id.test/"]
+            .into_iter()
+            .chain(["http://localhost./k", "http://a.localhost/k"])
         {
             assert!(!is_trusted_url(url), "{url}");
         }

@@ -100,7 +100,7 @@ const connections = async (server, key, method = "GET", path = "") => {
 async function connectBy(url, name) {
   const page = await used.newPage(await used.browser.newContext());
   await page.goto(url);
-  await page.getByRole("link", { name: /Log in at/ }).click();
+  await page.getByRole("button", { name: /Log in at/ }).click();
   await logIn(page, name);
   await page.getByRole("heading", { name: "Connected" }).waitFor();
 }
@@ -110,11 +110,15 @@ test("a person connects an account from the playground, and the call goes on wit
   await page.goto(`${used.server.url}/playground`);
   await send(page, "notes_connect");
   await page.getByRole("heading", { name: /^Connect your account at `notes`/ }).waitFor();
+  // The person sees who asks, and the whole address.
+  await question(page).getByText("Asked by the MCP server notes").waitFor();
+  const address = await page.getByRole("link", { name: "Open the page" }).getAttribute("href");
+  await question(page).getByText(address, { exact: true }).waitFor();
   await shot(page, "connection-question");
   const [opened] = await Promise.all([page.context().waitForEvent("page"), page.getByRole("link", { name: "Open the page" }).click()]);
   await opened.getByText("Conversations of everybody who reaches this server").waitFor();
   await shot(opened, "connection-start");
-  await opened.getByRole("link", { name: "Log in at 127.0.0.1" }).click();
+  await opened.getByRole("button", { name: "Log in at 127.0.0.1" }).click();
   await logIn(opened, "ann");
   await opened.getByRole("heading", { name: "Connected" }).waitFor();
   await shot(opened, "connection-end");
@@ -149,6 +153,7 @@ test("the page with CopilotKit and the chat in a terminal show the link", async 
   await page.getByTestId("copilot-chat-textarea").press("Enter");
   const link = page.getByRole("link", { name: "Open the page" });
   await link.waitFor();
+  await page.locator(".question").getByText(await link.getAttribute("href"), { exact: true }).waitFor();
   await shot(page, "connection-copilotkit");
   await connectBy(await link.getAttribute("href"), "kit");
   await page.getByRole("button", { name: "I am done there" }).click();
@@ -195,10 +200,8 @@ test("a link is for one principal, one browser and one login", async () => {
   const response = await other.goto(url);
   assert.equal(response.status(), 403);
   await other.getByText("opened in another browser").waitFor();
-  const direct = await other.goto(`${url}&go=1`);
-  assert.equal(direct.status(), 403);
 
-  await page.getByRole("link", { name: /Log in at/ }).click();
+  await page.getByRole("button", { name: /Log in at/ }).click();
   await page.waitForURL((at) => at.href.startsWith(servers.issuer));
   const callback = page.waitForRequest((request) => request.url().includes("/connections/callback"));
   await logIn(page, "ann");
@@ -220,8 +223,53 @@ test("a link is for one principal, one browser and one login", async () => {
   const again = interruptOf(await run(server, KEYS.bob, bob, undefined, done(askedBob)));
   assert.notEqual(again.metadata[VISIT_URL], askedBob.metadata[VISIT_URL]);
   const declined = await run(server, KEYS.bob, bob, undefined, [{ interruptId: again.id, status: "cancelled" }]);
-  assert.match(said(declined), /declined to connect/);
+  assert.match(said(declined), /declined to log in/);
   await server.stop();
+});
+
+test("a window of another page neither skips the page of a login nor steers it", async () => {
+  const context = await used.browser.newContext();
+  const linkOf = async (thread) => interruptOf(await run(used.server, undefined, thread, "notes_connect")).metadata[VISIT_URL];
+  await connections(used.server, undefined, "DELETE", "/notes");
+  // Somebody who has logged in a moment ago, so that the browser has the cookie.
+  const person = await used.newPage(context);
+  await person.goto(await linkOf(randomUUID()));
+  await person.getByRole("button", { name: /Log in at/ }).click();
+  await logIn(person, "ann");
+  await person.getByRole("heading", { name: "Connected" }).waitFor();
+  assert.equal(await connections(used.server, undefined, "DELETE", "/notes"), 204);
+
+  const reached = [];
+  context.on("request", (request) => void (request.url().startsWith(servers.issuer) && reached.push(request.url())));
+  const link = await linkOf(randomUUID());
+  const foreign = await used.newPage(context);
+  await foreign.goto(`http://localhost:${used.pages.port}/empty`);
+  const open = (url) => Promise.all([context.waitForEvent("page"), foreign.evaluate((url) => void (window.steered = window.open(url)), url)]);
+  const [opened] = await open(link);
+  await opened.getByRole("button", { name: /Log in at/ }).waitFor();
+  assert.ok(await foreign.evaluate(() => window.steered.closed), "the opener has no hold of the page");
+  // What it can know: the link. It opens a window that goes on at once, and sends the form with and without a guess.
+  const [skipped] = await open(`${link}&go=1`);
+  await skipped.getByRole("button", { name: /Log in at/ }).waitFor();
+  for (const more of ["", "&go=1", `&button=${"0".repeat(64)}`]) {
+    const [sent] = await Promise.all([
+      context.waitForEvent("page"),
+      foreign.evaluate((action) => {
+        const form = Object.assign(document.createElement("form"), { method: "post", action, target: "_blank" });
+        document.body.append(form);
+        form.submit();
+      }, link + more),
+    ]);
+    await sent.getByText(/Another page has sent this|origin_not_allowed/).waitFor();
+  }
+  assert.deepEqual(reached, []);
+  assert.deepEqual(await connections(used.server), []);
+  // The person presses the button.
+  await opened.bringToFront();
+  await opened.reload();
+  await opened.getByRole("button", { name: /Log in at/ }).click();
+  await opened.waitForURL((at) => at.href.startsWith(servers.issuer) || at.pathname.startsWith("/connections/callback/"));
+  ignoreProblems();
 });
 
 test("a call that the MCP server refuses becomes the question, and is made with the token", async () => {
@@ -259,6 +307,7 @@ test("a token is renewed before it ends, with the account of the person", async 
   assert.deepEqual(Object.keys(paths).filter((path) => path.startsWith("/connections")).sort(), [
     "/connections",
     "/connections/callback",
+    "/connections/callback/{issuer}",
     "/connections/start",
     "/connections/{server}",
   ]);

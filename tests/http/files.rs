@@ -224,10 +224,28 @@ async fn a_signed_url_opens_one_file_and_nothing_else() {
 async fn a_wrong_signature_lets_no_foreign_page_in_without_authentication() {
     let server = Running::start(Server::new().agent("echo", Echo)).await;
     let file = server.uploaded("", PNG, "").await;
-    for (url, status) in [(file["url"].as_str().unwrap(), 200), (&format!("{}?signature=x", path_of(&file)), 403)] {
-        let request = server.request("", Method::GET, url).header("sec-fetch-site", "cross-site");
-        assert_eq!(request.send().await.unwrap().status(), status);
+    let (signed, path) = (file["url"].as_str().unwrap(), path_of(&file));
+    let is_refused = async |url: &str| {
+        let foreign = server.request("", Method::GET, url).header("sec-fetch-site", "cross-site");
+        let rebound = server.request("", Method::GET, url).header(header::HOST, "evil.example");
+        let codes = [foreign, rebound].map(async |request| request.send().await.unwrap().status().as_u16());
+        join_all(codes).await == [403, 403]
+    };
+    assert!(!is_refused(signed).await);
+    let expires = signed.split_once('?').unwrap().1.split_once('&').unwrap().0;
+    for query in [
+        "signature=x",
+        "xsignature=1",
+        "x=signature=",
+        "expires=x&signature=x",
+        "signature=",
+        "signature=1&signature=2",
+    ] {
+        assert!(is_refused(&format!("{path}?{query}")).await, "{query}");
     }
+    assert!(is_refused(&format!("{path}?{expires}&xsignature=1")).await);
+    assert!(is_refused(&format!("/files/none?{}", signed.split_once('?').unwrap().1)).await, "of another file");
+    assert!(is_refused("/files/a/b?signature=x").await && is_refused("/files?signature=x").await);
 }
 
 #[tokio::test]

@@ -327,7 +327,7 @@ async fn a_flood_of_questions_is_one_question_and_the_others_are_cancelled() {
     assert!(asked.is_question());
     let questions = cx.take_questions();
     assert_eq!(questions.len(), 1);
-    assert_eq!(questions[0].message.as_deref(), Some("Question 0?"));
+    assert_eq!(questions[0].message.as_deref(), Some("test asks: Question 0?"));
     eventually("all questions are answered", || {
         fake.record().iter().filter(|message| message["result"]["action"] == "cancel").count() == 1000
     })

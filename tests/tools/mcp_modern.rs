@@ -182,7 +182,7 @@ async fn a_prompt_can_ask_and_a_server_that_may_not_ask_is_told_so() {
     let (tool, cx) = (prompts.tool("test_get_prompt"), context());
     let asked = tool.tool.call(arguments.as_object().unwrap().clone(), &cx).await.unwrap_err();
     assert!(asked.is_question(), "{asked:?}");
-    assert_eq!(cx.take_questions()[0].message.as_deref(), Some("How?"));
+    assert_eq!(cx.take_questions()[0].message.as_deref(), Some("test asks: How?"));
 
     let mut options = modern.options();
     options.elicitation = false;

@@ -41,6 +41,6 @@ async fn the_python_sdk_is_used_over_each_transport() {
         assert_eq!(text(mcp.call("steps", json!({ "count": 3 })).await), "done", "{mode}");
         let (greet, cx) = (mcp.tool("greet"), context());
         assert!(greet.tool.call(Default::default(), &cx).await.unwrap_err().is_question(), "{mode}");
-        assert_eq!(cx.take_questions()[0].message.as_deref(), Some("Who is there?"), "{mode}");
+        assert_eq!(cx.take_questions()[0].message.as_deref(), Some("test asks: Who is there?"), "{mode}");
     }
 }

@@ -273,7 +273,7 @@ async fn a_question_of_the_server_is_one_for_a_person() {
         assert!(asked.is_question(), "{asked:?}");
         let questions = cx.take_questions();
         let [question] = &questions[..] else { panic!("{questions:?}") };
-        assert_eq!(question.message.as_deref(), Some("Who travels?"));
+        assert_eq!(question.message.as_deref(), Some("test asks: Who travels?"));
         let metadata = serde_json::to_value(question.metadata.as_ref().unwrap()).unwrap();
         assert_eq!(metadata, json!({ "agui-server.mcpServer": "test", "toolName": "tool" }));
         let schema = Value::Object(question.response_schema.clone().unwrap());

@@ -2,6 +2,7 @@
 //! one that misbehaves, and the sandbox of commands.
 
 mod http;
+mod logins;
 mod mcp_apps;
 mod mcp_everything;
 mod mcp_http_misbehaving;

@@ -9,6 +9,9 @@ import { t } from "./texts.js";
 /** The member of the metadata with the URL of a page that the person has to open first. */
 const VISIT_URL = "agui-server.visitUrl";
 
+/** The member of the metadata with the name of the MCP server that asks. */
+const MCP_SERVER = "agui-server.mcpServer";
+
 /** The member of an approval with the arguments that the user has changed. */
 const EDITED = "editedArgs";
 
@@ -22,6 +25,7 @@ export function Question({ session, interrupt }) {
     <section class="question" aria-labelledby={heading}>
       <h3 id={heading}>{message ?? t("question")}</h3>
       {!message && <p class="muted">{reason}</p>}
+      {url && interrupt.metadata[MCP_SERVER] && <p>{t("askedBy", interrupt.metadata[MCP_SERVER])}</p>}
       {interrupt.metadata && !url && <Tree value={interrupt.metadata} />}
       <Form
         schema={schema}
@@ -41,12 +45,16 @@ function visitUrl(metadata) {
   return /^https?:\/\//.test(url) ? url : undefined;
 }
 
+/** The person sees the whole address before they go there. */
 const Visit = ({ metadata, onAnswer, onAbandon }) => (
-  <div class="buttons">
-    <a class="button primary" href={visitUrl(metadata)} target="_blank" rel="noopener noreferrer">{t("openPage")}</a>
-    <Button onClick={() => onAnswer({ done: true })}>{t("pageDone")}</Button>
-    <Button kind="quiet" onClick={onAbandon}>{t("abandon")}</Button>
-  </div>
+  <>
+    <code class="address">{visitUrl(metadata)}</code>
+    <div class="buttons">
+      <a class="button primary" href={visitUrl(metadata)} target="_blank" rel="noopener noreferrer">{t("openPage")}</a>
+      <Button onClick={() => onAnswer({ done: true })}>{t("pageDone")}</Button>
+      <Button kind="quiet" onClick={onAbandon}>{t("abandon")}</Button>
+    </div>
+  </>
 );
 
 const findCall = (session, id) =>

@@ -97,12 +97,13 @@ function Questions({ problem, onRefusal }) {
     answers.current.push({ interruptId, ...reply });
     if (answers.current.length === interrupts.length) submit(answers.current.splice(0)).catch(onRefusal);
   };
-  return interrupts.map(({ id, message, responseSchema }) => (
+  return interrupts.map(({ id, message, responseSchema, metadata }) => (
     <Question
       key={id}
       id={id}
       message={message}
       schema={responseSchema}
+      url={metadata?.["agui-server.visitUrl"]}
       problem={problem}
       resolve={(payload) => answer(id, { status: "resolved", payload })}
       cancel={() => answer(id, { status: "cancelled" })}

@@ -38,7 +38,8 @@ async function answer() {
 // The schema of an interrupt names the members of the answer: a decision, or texts.
 function decide({ id, toolCallId, responseSchema, ...asked }) {
   const call = agent.messages.flatMap(({ toolCalls = [] }) => toolCalls).find(({ id }) => id === toolCallId);
-  const message = call ? `${asked.message} ${call.function.arguments}` : asked.message;
+  const url = asked.metadata?.["agui-server.visitUrl"]; // a page to open first, such as a login
+  const message = [asked.message, url ?? call?.function.arguments].filter(Boolean).join(" ");
   const { properties, required = [] } = responseSchema ?? {};
   if (required.length === 0 && !confirm(message)) return { interruptId: id, status: "cancelled" };
   const payload = {};

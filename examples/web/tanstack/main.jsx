@@ -84,6 +84,7 @@ function App({ problem, onRefusal, onReply }) {
           id={interrupt.id}
           message={interrupt.message}
           schema={interrupt.responseSchema}
+          url={interrupt.metadata?.["agui-server.visitUrl"]}
           problem={problem}
           resolve={(payload) => reply(() => interrupt.resolveInterrupt(payload))}
           cancel={() => reply(() => interrupt.cancel())}

@@ -7,7 +7,7 @@
 
 use axum::{
     extract::Request,
-    http::{HeaderName, Method, header},
+    http::{HeaderMap, HeaderName, Method, header},
 };
 
 use super::cors::Cors;
@@ -36,6 +36,16 @@ pub(crate) fn is_foreign(request: &Request, cors: &Cors) -> bool {
         && text(&SEC_FETCH_MODE) == Some("navigate")
         && text(&SEC_FETCH_DEST) == Some("document");
     site == Some("cross-site") && !follows_link
+}
+
+/// Returns whether a page of this server makes the request, as far as the browser says. A program says nothing.
+pub(crate) fn is_own_page(headers: &HeaderMap) -> bool {
+    let text = |name: &HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    match (text(&SEC_FETCH_SITE), text(&header::ORIGIN)) {
+        (Some(site), _) => site == "same-origin",
+        (None, Some(origin)) => is_own_origin(origin, text(&header::HOST)),
+        (None, None) => true,
+    }
 }
 
 /// The scheme is not compared, because the server does not know whether a proxy speaks HTTPS for it.
@@ -88,6 +98,25 @@ mod tests {
             (&[("origin", "http://evil.example")], true),
         ] {
             assert_eq!(foreign(Method::POST, headers, &cors), is_foreign, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn an_own_page_is_of_the_same_origin() {
+        for (headers, is_own) in [
+            (&[("sec-fetch-site", "same-origin"), ("origin", "null")][..], true),
+            (&[("sec-fetch-site", "same-site"), ("origin", "http://a.test")], false),
+            (&[("sec-fetch-site", "none")], false),
+            // A browser that does not know `Sec-Fetch-Site`.
+            (&[("origin", "http://a.test")], true),
+            (&[("origin", "http://a.test:1")], false),
+            (&[("origin", "null")], false),
+            (&[], true),
+        ] {
+            let request = headers.iter().fold(Request::builder().header("host", "a.test"), |request, (name, value)| {
+                request.header(*name, *value)
+            });
+            assert_eq!(is_own_page(request.body(()).unwrap().headers()), is_own, "{headers:?}");
         }
     }
 

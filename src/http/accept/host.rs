@@ -1,37 +1,6 @@
-//! Host names, as a `Host` header or an `Origin` writes them: with or without a port.
+//! Hosts and origins that are this server's, or this machine's.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-enum Host {
-    Address(IpAddr),
-    /// In lower case, without a final dot.
-    Name(String),
-}
-
-impl Host {
-    fn parse(host: &str) -> Option<Self> {
-        if let Some(rest) = host.strip_prefix('[') {
-            let (address, port) = rest.split_once(']')?;
-            return is_port(port).then(|| address.parse::<Ipv6Addr>().ok())?.map(|it| Self::Address(it.into()));
-        }
-        let (name, port) = match host.find(':') {
-            Some(colon) => host.split_at(colon),
-            None => (host, ""),
-        };
-        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-        let host = name.parse::<Ipv4Addr>().map_or(Self::Name(name), |address| Self::Address(address.into()));
-        is_port(port).then_some(host)
-    }
-
-    /// True for names under localhost, too, which DNS cannot change.
-    fn is_loopback(&self) -> bool {
-        match self {
-            Self::Address(address) => address.to_canonical().is_loopback(),
-            // Browsers resolve all names under localhost to the loopback (RFC 6761, section 6.3).
-            Self::Name(name) => name == "localhost" || name.ends_with(".localhost"),
-        }
-    }
-}
+use crate::base::host::Host;
 
 pub(crate) fn is_loopback_origin(origin: &str) -> bool {
     let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
@@ -41,20 +10,12 @@ pub(crate) fn is_loopback_origin(origin: &str) -> bool {
 /// Returns whether a host is certainly this server: a name under localhost, an allowed name, or an IP address, which no
 /// page can rebind.
 pub(crate) fn is_own(host: &str, allowed: &[String]) -> bool {
-    match Host::parse(host) {
-        Some(Host::Name(name)) => {
-            allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(&name)) || Host::Name(name).is_loopback()
-        }
-        Some(Host::Address(_)) => true,
-        None => false,
-    }
-}
-
-fn is_port(text: &str) -> bool {
-    match text.strip_prefix(':') {
-        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()),
-        None => text.is_empty(),
-    }
+    let is_own = |host: Host| {
+        matches!(host, Host::Address(_))
+            || host.is_loopback()
+            || allowed.iter().any(|allowed| Host::parse(allowed).as_ref() == Some(&host))
+    };
+    Host::parse(host).is_some_and(is_own)
 }
 
 #[cfg(test)]

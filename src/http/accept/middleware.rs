@@ -4,7 +4,7 @@ use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
 use axum::{
     Router,
-    extract::{OriginalUri, Request, State},
+    extract::{MatchedPath, OriginalUri, Request, State},
     http::{Method, header, request::Parts},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
@@ -88,7 +88,7 @@ fn refusal_of_head(app: &App, head: &Parts) -> Option<Response> {
 /// What comes before authentication, which can take long. One layer, because each moves the request and its future to a box
 /// of its own.
 async fn protect(State(app): State<App>, request: Request, next: Next) -> Result<Response, ApiError> {
-    if !is_by_signature(&request) {
+    if !reads_file(&request) {
         refuse_foreign(&app, &request)?;
     }
     refuse_beyond_limit(&request)?;
@@ -97,13 +97,11 @@ async fn protect(State(app): State<App>, request: Request, next: Next) -> Result
     AssertUnwindSafe(next.run(request)).catch_unwind().await.map_err(panicked)
 }
 
-/// Whether the handler checks a signature in the URL. Pages of all origins may show what it opens: they have got it from somebody who
-/// may read it.
-fn is_by_signature(request: &Request) -> bool {
-    let has_signature = || request.uri().query().is_some_and(|query| query.contains("signature="));
+/// Returns whether the request reads a file: its handler refuses foreign requests itself, unless the URL has a valid signature.
+fn reads_file(request: &Request) -> bool {
+    let route = request.extensions().get::<MatchedPath>();
     matches!(*request.method(), Method::GET | Method::HEAD)
-        && request.uri().path().starts_with("/files/")
-        && has_signature()
+        && route.is_some_and(|route| route.as_str().ends_with("/files/{file}"))
 }
 
 /// Refuses requests for a host name that is not this server's, and requests of foreign web pages, which must learn nothing.

@@ -57,16 +57,19 @@ pub(super) struct SignatureQuery {
 )]
 pub(super) async fn read_file(
     State(app): State<App>,
-    Path(id): Path<String>,
-    Query(query): Query<SignatureQuery>,
+    id: ApiResult<Path<String>>,
+    query: ApiResult<Query<SignatureQuery>>,
     request: Request,
 ) -> ApiResult {
-    let files = files_of(&app)?;
-    let file = signed(&files, &id, &query).await?;
-    if file.is_none() && query.signature.is_some() {
-        // The middleware has not, for the sake of the signature.
+    let file = match (files_of(&app), &id, &query) {
+        (Ok(files), Ok(Path(id)), Ok(Query(query))) => signed(&files, id, query).await?,
+        _ => None,
+    };
+    if file.is_none() {
+        // The middleware has not, for the sake of a signature.
         refuse_foreign(&app, &request)?;
     }
+    let (files, Path(id), Query(query)) = (files_of(&app)?, id?, query?);
     let (mut head, _) = request.into_parts();
     let file = match file {
         Some(file) => file,

@@ -29,6 +29,7 @@ use crate::{
 const ID_PREFIX: &str = "approval:";
 /// The part of the arguments that stands in the text of the question.
 const MAX_SHOWN_CHARS: usize = 500;
+const NO_CONSENT: &str = "The call was not run: the user declined to log in or to open a page for it.";
 
 /// A call that runs, with the arguments and the replies of people, or the result of one that does not, for the model.
 pub(super) type CallDecision = Result<CallReplies, String>;
@@ -103,7 +104,8 @@ fn decision_on<'e>(
     if is_open(&questions)
         && let Some(replies) = CallReplies::read(call, entries)
     {
-        return Some((Ok(replies), questions));
+        let is_declined = replies.lack_consent();
+        return Some((if is_declined { Err(NO_CONSENT.to_owned()) } else { Ok(replies) }, questions));
     }
     let bound =
         |entry: &'e ResumeEntry| entry.interrupt_id.strip_prefix(ID_PREFIX).filter(|bound| is_bound_to(call, bound));

@@ -1,5 +1,5 @@
-//! `agui-server check`: says what is wrong with a configuration, and with `--online` what its MCP servers offer and whether
-//! its models answer.
+//! `agui-server check`: says what is wrong with a configuration, which redirect addresses its logins have, and with
+//! `--online` what its MCP servers offer and whether its models answer.
 
 use std::{error::Error, time::Instant};
 
@@ -36,10 +36,13 @@ pub(super) async fn check(
     let agents = loaded.config.agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
     print_line(&format!("the configuration is fine: agents {agents}, listening on {}", loaded.config.server.listen));
     let is_whole = !store || check_store(&loaded).await?;
+    let tools = ServerTools::build(&loaded.config, &loaded.origin)?;
+    let advice = tools.redirect_advice(loaded.config.server.listen, online).await;
+    advice.iter().for_each(|advice| print_line(&printable_line(advice)));
     if !online {
         return Ok(is_whole);
     }
-    let (are_connected, answer) = (check_mcp_servers(&loaded).await?, check_models(&loaded).await?);
+    let (are_connected, answer) = (check_mcp_servers(&loaded, &tools).await, check_models(&loaded).await?);
     Ok(is_whole && are_connected && answer)
 }
 
@@ -54,8 +57,7 @@ async fn check_store(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
     Ok(damaged.is_empty())
 }
 
-async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
-    let tools = ServerTools::build(&loaded.config, &loaded.origin)?;
+async fn check_mcp_servers(loaded: &Loaded, tools: &ServerTools) -> bool {
     let probed = join_all(tools.mcp.values().map(async |server| (server.name(), server.probe().await))).await;
     for (name, found) in &probed {
         let found = match found {
@@ -71,7 +73,7 @@ async fn check_mcp_servers(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {
             .for_each(|hidden| print_warning(&format!("agents.{agent}: {hidden}")));
     }
     tools.stop().await;
-    Ok(probed.iter().all(|(_, found)| found.is_ok()))
+    probed.iter().all(|(_, found)| found.is_ok())
 }
 
 async fn check_models(loaded: &Loaded) -> Result<bool, Box<dyn Error>> {

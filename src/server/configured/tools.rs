@@ -131,10 +131,21 @@ impl ServerTools {
     /// Lets people log in at other servers. Returns the routes for it.
     pub(in crate::server) fn login_routes(&self, store: &Arc<dyn Store>, address: Option<SocketAddr>) -> Vec<RouteSet> {
         let Some(logins) = &self.logins else { return Vec::new() };
-        let listened = address.map(|address| format!("http://{address}"));
-        let base_url = self.public_url.clone().or(listened).unwrap_or_default().trim_end_matches('/').to_owned();
-        logins.set_place(LoginPlace { store: store.clone(), base_url });
+        logins.set_place(LoginPlace { store: store.clone(), base_url: self.base_url(address) });
         connections::route_sets(logins.clone())
+    }
+
+    fn base_url(&self, address: Option<SocketAddr>) -> String {
+        let listened = address.map(|address| format!("http://{address}"));
+        self.public_url.clone().or(listened).unwrap_or_default().trim_end_matches('/').to_owned()
+    }
+
+    /// Returns what a person has to know about the redirect addresses of logins with a configured client.
+    pub(in crate::server) async fn redirect_advice(&self, listen: SocketAddr, is_online: bool) -> Vec<String> {
+        match &self.logins {
+            Some(logins) => logins.redirect_advice(&self.base_url(Some(listen)), is_online).await,
+            None => Vec::new(),
+        }
     }
 
     /// Returns what is removed with threads.

@@ -17,7 +17,7 @@ use crate::{
         ApprovalRule, CallerHeader, Repeat,
         caller_headers::CallerHeaders,
         login::{
-            Authorization, ClientAuth, LoginServer, TokenSource,
+            Authorization, ClientAuth, LoginServer, TokenSource, callback_of,
             options::{self as login_options, LoginKind},
         },
         options::{HeaderSource, InvalidOption, check_each, check_not_zero},
@@ -27,7 +27,6 @@ use crate::{
 
 const NEEDED_FOR_LOGIN: [&str; 3] = ["login_authorization_url", "login_token_url", "login_client_id"];
 const MISSING_FOR_LOGIN: &str = "it is needed with `login`: a web service does not name its authorization server";
-const UNTRUSTED_URL: &str = "expected https, without credentials; http is accepted for this machine only";
 const CLIENT_HEADERS: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
 
 /// Options of an HTTP tool: a table `[tools.NAME]` of the configuration.
@@ -65,6 +64,9 @@ pub struct HttpToolOptions {
     pub(crate) login_token_url: Option<String>,
     /// With `login`: the endpoint that revokes tokens when a person disconnects the account (RFC 7009).
     pub(crate) login_revocation_url: Option<String>,
+    /// With `login`: the issuer of the authorization server, as its metadata name it. The redirect address is then that of this issuer
+    /// alone, which `agui-server check` prints. Default: the address that all logins without it share.
+    pub(crate) login_issuer: Option<String>,
     /// With `login`: the id of this server as a client of the authorization server.
     pub(crate) login_client_id: Option<String>,
     /// With `login`: the environment variable with the client's secret, if it has one.
@@ -199,6 +201,7 @@ impl HttpToolOptions {
             ("login_authorization_url", &self.login_authorization_url),
             ("login_token_url", &self.login_token_url),
             ("login_revocation_url", &self.login_revocation_url),
+            ("login_issuer", &self.login_issuer),
         ];
         let further = [
             ("login_client_id", self.login_client_id.is_some()),
@@ -212,7 +215,7 @@ impl HttpToolOptions {
         let is_untrusted = |url: &Option<String>| url.as_deref().is_some_and(|url| !is_trusted_url(url));
         let is_auth_of_none = self.login_client_auth.is_some() && self.login_client_secret_env.is_none();
         check_each(further.iter().map(|(key, is_set)| (is_missing(key, *is_set), *key, MISSING_FOR_LOGIN)))?;
-        check_each(urls.iter().map(|(key, url)| (is_untrusted(url), *key, UNTRUSTED_URL)))?;
+        check_each(urls.iter().map(|(key, url)| (is_untrusted(url), *key, login_options::UNTRUSTED_URL)))?;
         check_each([(is_auth_of_none, "login_client_auth", "it is for `login_client_secret_env` only")])
     }
 
@@ -229,8 +232,9 @@ impl HttpToolOptions {
         let authorization = Authorization {
             endpoint: endpoint.clone(),
             scopes: self.login_scopes.clone(),
-            issuer: None,
+            issuer: self.login_issuer.clone(),
             names_issuer: false,
+            callback: self.login_issuer.as_deref().map(callback_of),
             source: TokenSource {
                 token_endpoint: token_endpoint.clone(),
                 revocation_endpoint: self.login_revocation_url.clone(),
@@ -246,7 +250,7 @@ impl HttpToolOptions {
     pub(crate) fn login_options(&self) -> impl PartialEq {
         let urls = (&self.login_authorization_url, &self.login_token_url, &self.login_revocation_url);
         let client = (&self.login_client_id, &self.login_client_secret_env, self.login_client_auth);
-        (urls, client, &self.login_scopes)
+        (urls, client, &self.login_issuer, &self.login_scopes)
     }
 
     pub(super) fn caller_headers(&self) -> Result<CallerHeaders, InvalidOption> {

@@ -2,8 +2,11 @@
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
-use crate::agent::LoginError;
+use crate::{agent::LoginError, base::text::hex};
+
+const CALLBACK_CHARS: usize = 32;
 
 /// An authorization server, with the client and the scopes for one login.
 #[derive(Clone, Serialize, Deserialize)]
@@ -14,6 +17,9 @@ pub(crate) struct Authorization {
     pub(crate) issuer: Option<String>,
     /// Each return of a browser says who the issuer is (RFC 9207).
     pub(crate) names_issuer: bool,
+    /// The end of the redirect address, which no other authorization server has; `None` for a configured client whose issuer is
+    /// not configured.
+    pub(crate) callback: Option<String>,
     pub(crate) source: TokenSource,
 }
 
@@ -50,16 +56,21 @@ pub(crate) struct ClientCredentials {
 }
 
 impl Authorization {
+    /// Returns the address to which the browser returns. `base` is the URL of this server.
+    pub(super) fn redirect_uri(&self, base: &str) -> String {
+        redirect_uri(base, self.callback.as_deref())
+    }
+
     /// Returns the URL at which a browser begins a login. `challenge` is that of PKCE, with S256.
-    pub(super) fn url(&self, redirect_uri: &str, state: &str, challenge: &str) -> Result<String, LoginError> {
+    pub(super) fn url(&self, base: &str, state: &str, challenge: &str) -> Result<String, LoginError> {
         let mut url = Url::parse(&self.endpoint).map_err(|error| LoginError::Failed(error.to_string()))?;
-        let scope = self.scopes.join(" ");
+        let (scope, redirect_uri) = (self.scopes.join(" "), self.redirect_uri(base));
         // OpenID Connect gives a refresh token only then.
         let prompt = self.scopes.iter().any(|scope| scope == "offline_access").then_some("consent");
         let parameters = [
             ("response_type", Some("code")),
             ("client_id", Some(&*self.source.client.id)),
-            ("redirect_uri", Some(redirect_uri)),
+            ("redirect_uri", Some(&*redirect_uri)),
             ("state", Some(state)),
             ("code_challenge", Some(challenge)),
             ("code_challenge_method", Some("S256")),
@@ -71,12 +82,27 @@ impl Authorization {
         Ok(url.into())
     }
 
-    /// Returns whether a return of a browser is from this authorization server, as far as it says so.
-    pub(super) fn is_issuer(&self, named: Option<&str>) -> bool {
-        match (named, &self.issuer) {
+    /// Returns whether a return of a browser is from this authorization server, as far as it says so: another one that was made to
+    /// answer knows other redirect addresses of its client (RFC 9700, section 4.4.2).
+    pub(super) fn is_issuer(&self, named: Option<&str>, callback: Option<&str>) -> bool {
+        let is_named = match (named, &self.issuer) {
             (Some(named), Some(issuer)) => named == issuer,
             (Some(_), None) => true,
             (None, _) => !self.names_issuer,
-        }
+        };
+        is_named && self.callback.as_deref() == callback
     }
+}
+
+/// Returns the end of the redirect address of an issuer.
+pub(crate) fn callback_of(issuer: &str) -> String {
+    let mut digest = hex(&Sha256::digest(issuer.trim_end_matches('/')));
+    digest.truncate(CALLBACK_CHARS);
+    digest
+}
+
+/// Returns a redirect address of this server at `base`.
+pub(super) fn redirect_uri(base: &str, callback: Option<&str>) -> String {
+    let end = callback.map(|callback| format!("/{callback}")).unwrap_or_default();
+    format!("{base}/connections/callback{end}")
 }

@@ -9,10 +9,13 @@ use reqwest::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
 
-use super::authorization::{Authorization, ClientAuth, ClientCredentials, TokenSource};
+use super::authorization::{Authorization, ClientAuth, ClientCredentials, TokenSource, callback_of, redirect_uri};
 use crate::{
     agent::LoginError,
-    base::text::{error_chain, shortened},
+    base::{
+        host::Host,
+        text::{error_chain, shortened},
+    },
     upstream::{
         body::read_whole,
         public_hosts::NamedHosts,
@@ -29,7 +32,9 @@ const MAX_ERROR_CHARS: usize = 200;
 pub(super) struct Discovery {
     pub(super) url: Url,
     /// The hosts of authorization servers; if empty, all with public addresses that the server names.
-    pub(super) hosts: Vec<String>,
+    pub(super) hosts: NamedHosts,
+    /// The only authorization server that may be used.
+    pub(super) issuer: Option<String>,
     /// The server's own host, and `hosts`.
     pub(super) named: NamedHosts,
     /// `None`: this server registers itself.
@@ -74,15 +79,48 @@ struct Registered {
 }
 
 impl Discovery {
-    /// Finds the authorization server, as which client this server asks it, and for what.
-    pub(super) async fn authorization(&self, redirect_uri: &str) -> Result<Authorization, LoginError> {
+    /// Finds the authorization server, as which client this server asks it, and for what. `base` is the URL of this server.
+    pub(super) async fn authorization(&self, base: &str) -> Result<Authorization, LoginError> {
+        let (metadata, scopes, resource) = self.find().await?;
+        // A configured client is registered with the address that it had before its issuer was configured.
+        let has_own = self.client.is_none() || self.issuer.is_some();
+        let callback = has_own.then(|| callback_of(&metadata.issuer));
+        let client = match &self.client {
+            Some(client) => client.clone(),
+            None => self.register(&metadata, &redirect_uri(base, callback.as_deref())).await?,
+        };
+        Ok(Authorization {
+            endpoint: metadata.authorization_endpoint,
+            scopes,
+            issuer: Some(metadata.issuer),
+            names_issuer: metadata.names_issuer,
+            callback,
+            source: TokenSource {
+                token_endpoint: metadata.token_endpoint,
+                // A wrong one is not worth a failure.
+                revocation_endpoint: metadata.revocation_endpoint.filter(|url| self.check(url).is_ok()),
+                client,
+                resource: Some(resource),
+            },
+        })
+    }
+
+    /// Returns the issuer that the server names.
+    pub(super) async fn named_issuer(&self) -> Result<String, LoginError> {
+        self.find().await.map(|(metadata, ..)| metadata.issuer)
+    }
+
+    /// Returns the authorization server, the scopes to ask for, and what the tokens are for.
+    async fn find(&self) -> Result<(IssuerMetadata, Vec<String>, String), LoginError> {
         // What a refusal of the server says about authorization.
         let refused = self.send(self.http.get(self.url.clone()).header(ACCEPT, "text/event-stream")).await?;
         let header = refused.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
         let challenge = header.filter(|_| refused.status() == StatusCode::UNAUTHORIZED).unwrap_or_default();
         let resource = self.resource(parameter(challenge, "resource_metadata")).await?;
-        let mut found = Err(failed("the server names no authorization server".to_owned()));
-        for issuer in resource.authorization_servers.iter().take(MAX_AUTHORIZATION_SERVERS) {
+        let wanted = if self.issuer.is_some() { "not `login_issuer`" } else { "no authorization server" };
+        let mut found = Err(failed(format!("the server names {wanted}")));
+        let is_wanted = |named: &&String| self.issuer.as_ref().is_none_or(|issuer| is_same_issuer(issuer, named));
+        for issuer in resource.authorization_servers.iter().filter(is_wanted).take(MAX_AUTHORIZATION_SERVERS) {
             found = self.issuer(issuer).await;
             if found.is_ok() {
                 break;
@@ -98,31 +136,15 @@ impl Discovery {
         if metadata.scopes_supported.contains(&offline) && !scopes.contains(&offline) {
             scopes.push(offline);
         }
-        let client = match &self.client {
-            Some(client) => client.clone(),
-            None => self.register(&metadata, redirect_uri).await?,
-        };
-        Ok(Authorization {
-            endpoint: metadata.authorization_endpoint,
-            scopes,
-            issuer: Some(metadata.issuer),
-            names_issuer: metadata.names_issuer,
-            source: TokenSource {
-                token_endpoint: metadata.token_endpoint,
-                // A wrong one is not worth a failure.
-                revocation_endpoint: metadata.revocation_endpoint.filter(|url| self.check(url).is_ok()),
-                client,
-                resource: Some(resource.resource),
-            },
-        })
+        Ok((metadata, scopes, resource.resource))
     }
 
     /// Checks that a URL which another server has named may be used.
     fn check(&self, url: &str) -> Result<Url, LoginError> {
         let parsed = server_url(url).ok_or_else(|| failed(format!("{url:?} is not a URL")))?;
-        let is_own = parsed.host_str() == self.url.host_str();
-        let host = parsed.host_str().unwrap_or_default();
-        let is_listed = self.hosts.iter().any(|listed| listed.eq_ignore_ascii_case(host));
+        let host = |url: &Url| url.host_str().and_then(Host::parse);
+        let is_own = host(&parsed) == host(&self.url);
+        let is_listed = host(&parsed).is_some_and(|host| self.hosts.has(&host));
         let is_trusted = is_trusted_url(url) || (is_own && self.url.scheme() == "http");
         let problem = if !is_own && !is_listed && !self.hosts.is_empty() {
             "is not in `login_hosts`"
@@ -164,19 +186,41 @@ impl Discovery {
         let urls = kinds.into_iter().flat_map(|kind| well_known(&url, kind, true)).collect();
         let problem = match self.first::<IssuerMetadata>(urls).await? {
             None => "has no metadata",
-            Some(found) if found.issuer.trim_end_matches('/') != issuer.trim_end_matches('/') => {
-                "names another issuer in its metadata"
-            }
+            Some(found) if !is_same_issuer(&found.issuer, issuer) => "names another issuer in its metadata",
             Some(found) if found.code_challenge_methods_supported.iter().any(|known| !has(known, "S256")) => {
                 "does not know PKCE with S256"
             }
             Some(found) => {
-                self.check(&found.authorization_endpoint)?;
-                self.check(&found.token_endpoint)?;
+                self.check_endpoints(&url, &found)?;
                 return Ok(found);
             }
         };
         Err(failed(format!("the authorization server {issuer} {problem}")))
+    }
+
+    /// Checks that the endpoints of an issuer are its own: one that sends people to another authorization server would get the code
+    /// for that. Pages and token endpoint may stand apart, as those of Google and Cognito do.
+    fn check_endpoints(&self, issuer: &Url, metadata: &IssuerMetadata) -> Result<(), LoginError> {
+        let token = self.check(&metadata.token_endpoint)?;
+        let registration = metadata.registration_endpoint.as_ref().filter(|_| self.client.is_none());
+        for url in [&metadata.authorization_endpoint].into_iter().chain(registration) {
+            let endpoint = self.check(url)?.origin();
+            if ![issuer, &token, &self.url].iter().any(|own| own.origin() == endpoint) {
+                let (issuer, endpoint) = (&metadata.issuer, endpoint.ascii_serialization());
+                return Err(failed(format!(
+                    "the authorization server {issuer} sends people to another one, {endpoint}"
+                )));
+            }
+        }
+        if token.origin() != issuer.origin() {
+            let (issuer, token) = (&*metadata.issuer, token.origin().ascii_serialization());
+            if !self.hosts.is_empty() {
+                let advice = "leave out `login_hosts` if that is right";
+                return Err(failed(format!("the token endpoint of {issuer} is at another host, {token}: {advice}")));
+            }
+            tracing::warn!(issuer, token, "the token endpoint of an authorization server is at another host");
+        }
+        Ok(())
     }
 
     /// Registers this server as a client. Each login does: authorization servers forget their clients, and do not say so.
@@ -242,6 +286,10 @@ fn failed(problem: String) -> LoginError {
     LoginError::Failed(problem)
 }
 
+fn is_same_issuer(one: &str, other: &str) -> bool {
+    one.trim_end_matches('/') == other.trim_end_matches('/')
+}
+
 fn has(known: &[String], wanted: &str) -> bool {
     known.iter().any(|known| known == wanted)
 }
@@ -285,6 +333,13 @@ fn is_resource_of(server: &Url, resource: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn discovery(hosts: &[&str]) -> Discovery {
+        let named = NamedHosts::new(hosts.iter().copied().chain(["mcp.example.com"]));
+        let (url, http) = (Url::parse("https://mcp.example.com/mcp").unwrap(), named.client().unwrap());
+        let hosts = NamedHosts::new(hosts.iter().copied());
+        Discovery { url, hosts, issuer: None, named, client: None, scopes: vec![], http }
+    }
+
     #[test]
     fn metadata_are_looked_for_at_the_places_of_the_standards() {
         let places = |url: &str, kind: &str, is_exact| -> Vec<_> {
@@ -325,16 +380,10 @@ mod tests {
 
     #[test]
     fn authorization_servers_are_on_the_servers_host_or_public_with_https_or_listed() {
-        let check = |hosts: &[&str], url: &str| {
-            let url_of_server = Url::parse("https://mcp.example.com/mcp").unwrap();
-            let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
-            let named = NamedHosts(hosts.iter().cloned().chain(["mcp.example.com".to_owned()]).collect());
-            let http = named.client().unwrap();
-            let server = Discovery { url: url_of_server, hosts, named, client: None, scopes: vec![], http };
-            server.check(url).map(drop).map_err(|error| error.to_string())
-        };
+        let check =
+            |hosts: &[&str], url: &str| discovery(hosts).check(url).map(drop).map_err(|error| error.to_string());
         let listed = ["id.example.com", "10.0.0.7"];
-        for url in ["https://mcp.example.com/auth", "https://id.example.com/auth", "https://mcp.example.com:8443/"] {
+        for url in ["https://mcp.example.com./auth", "https://id.example.com/auth", "https://mcp.example.com:8443/"] {
             check(&[], url).unwrap();
             check(&listed, url).unwrap();
         }
@@ -345,6 +394,8 @@ mod tests {
             (&[], "https://10.0.0.7/", "has a private address, and is not in `login_hosts`"),
             (&[], "http://127.0.0.1:9/", "has a private address"),
             (&[], "https://169.254.169.254/latest", "has a private address"),
+            (&[], "https://localhost.:8443/", "has a private address"),
+            (&[], "https://id.localhost/", "has a private address"),
             (&listed, "https://other.example.com/", "is not in `login_hosts`"),
             (&listed, "http://10.0.0.7/", "is not https"),
             (&[], "https://u:p@id.example.com/", "is not a URL"),
@@ -353,5 +404,32 @@ mod tests {
             let error = check(hosts, url).unwrap_err();
             assert!(error.contains(expected), "{url}: {error}");
         }
+    }
+
+    #[test]
+    fn an_issuer_that_sends_people_to_another_authorization_server_is_refused() {
+        let check = |hosts: &[&str], [issuer, page, token]: [&str; 3], registration: Option<&str>| {
+            let metadata = serde_json::from_value(json!({
+                "issuer": issuer, "authorization_endpoint": page, "token_endpoint": token,
+                "registration_endpoint": registration,
+            }));
+            let checked = discovery(hosts).check_endpoints(&Url::parse(issuer).unwrap(), &metadata.unwrap());
+            checked.map_err(|error| error.to_string())
+        };
+        let google =
+            ["https://accounts.example.com", "https://accounts.example.com/auth", "https://oauth2.example.net/token"];
+        let cognito =
+            ["https://idp.example.com/pool", "https://pool.example.net/authorize", "https://pool.example.net/token"];
+        check(&[], google, None).unwrap();
+        check(&[], cognito, None).unwrap();
+        check(&[], ["https://id.example.com", "https://mcp.example.com/auth", "https://id.example.com/token"], None)
+            .unwrap();
+        let listed = ["accounts.example.com", "oauth2.example.net"];
+        assert!(check(&listed, google, None).unwrap_err().contains("is at another host, https://oauth2.example.net"));
+        let honest = "https://honest.example.com/auth";
+        let mixed = ["https://evil.example.com", honest, "https://evil.example.com/token"];
+        assert!(check(&[], mixed, None).unwrap_err().contains("another one, https://honest.example.com"));
+        let own = ["https://evil.example.com", "https://evil.example.com/auth", "https://evil.example.com/token"];
+        assert!(check(&[], own, Some(honest)).unwrap_err().contains("another one, https://honest.example.com"));
     }
 }

@@ -1,5 +1,7 @@
 //! One login, from the link to the tokens. Its steps may come to different servers, which share the store.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
@@ -15,7 +17,7 @@ use super::{
 };
 use crate::{
     agent::{Connected, LoginError, Logins, OpenedLink, Returned},
-    base::text::shortened,
+    base::{complete_on_drop::CompleteOnDrop, text::shortened},
     store::{Millis, now, sealed::ExpectedValue},
 };
 
@@ -32,6 +34,11 @@ const EXPIRED: LoginError = LoginError::Refused(
 const OTHER_BROWSER: LoginError =
     LoginError::Refused("The link was opened in another browser. Go on there, or ask for a new link.");
 const USED: LoginError = LoginError::Refused("This login has ended. Go back to the conversation.");
+const NOT_SHOWN: LoginError = LoginError::Refused(
+    "The button of this page was used before, or never shown here. Open the link again, and press it.",
+);
+const BUSY: LoginError =
+    LoginError::Refused("The authorization server is being asked. Wait a moment, and open the link again.");
 
 /// What a link says; sealed, so that only this server makes one.
 #[derive(Serialize, Deserialize)]
@@ -53,6 +60,8 @@ struct Flow {
 #[derive(Serialize, Deserialize)]
 enum Stage {
     Opened,
+    /// The button was pressed, and the authorization server is being found. It is asked for one client for a link.
+    Asking,
     /// The return of the browser is checked against it, and the code is changed with it.
     Sent {
         verifier: String,
@@ -68,10 +77,6 @@ impl LoginService {
         let link = Link { owner, server, id: Uuid::new_v4().simple().to_string(), until: now() + LOGIN_TIME };
         let base = self.base().filter(|base| !base.is_empty())?;
         Some(format!("{base}/connections/start?link={}", self.sealer.seal_text(LINK, &link)?))
-    }
-
-    fn redirect_uri(&self) -> String {
-        format!("{}/connections/callback", self.base().unwrap_or_default())
     }
 
     /// Reads a link that is valid.
@@ -90,27 +95,42 @@ impl LoginService {
         if matches!(flow.stage, Stage::Used) { Err(USED) } else { Ok(Some((flow, version))) }
     }
 
+    /// Returns the new version; `None` if the login was changed meanwhile.
     async fn set_stage(
         &self,
         link: &Link,
         browser: &str,
         stage: Stage,
         expected: ExpectedValue,
-    ) -> Result<bool, LoginError> {
+    ) -> Result<Option<i64>, LoginError> {
         let flow = Flow { browser: digest(browser), stage };
         // Longer than the link, which must not be opened again.
         let until = Some(link.until + LOGIN_TIME);
-        Ok(self.write(&link.owner, &flow_name(&link.id), &flow, until, expected).await?.is_some())
+        self.write(&link.owner, &flow_name(&link.id), &flow, until, expected).await
     }
 
-    async fn open_link(&self, text: &str, browser: &str) -> Result<(Link, i64), LoginError> {
-        let link = self.read_link(LINK, text)?;
-        if self.flow(&link, browser).await?.is_none() {
-            self.set_stage(&link, browser, Stage::Opened, ExpectedValue::Absent).await?;
-        }
-        // Another browser may have been faster.
-        let (_, version) = self.flow(&link, browser).await?.ok_or(EXPIRED)?;
-        Ok((link, version))
+    /// Returns where a login begins, and keeps it. `version` is that of the login whose button was pressed.
+    async fn begin(&self, link: Link, browser: &str, stage: Stage, version: i64) -> Result<String, LoginError> {
+        // From here on, no button works until a page is shown again.
+        let asking = self.set_stage(&link, browser, Stage::Asking, ExpectedValue::Version(version)).await?;
+        let asking = ExpectedValue::Version(asking.ok_or(NOT_SHOWN)?);
+        let found = match stage {
+            Stage::Sent { authorization, .. } => Ok(*authorization),
+            _ => self.server(&link.server)?.authorization(self.base_url()).await,
+        };
+        let authorization = match found {
+            Ok(found) => found,
+            Err(error) => {
+                self.set_stage(&link, browser, Stage::Used, asking).await?;
+                return Err(error);
+            }
+        };
+        let verifier = [Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string()].concat();
+        let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
+        let state = self.sealer.seal_text(STATE, &link).ok_or(EXPIRED)?;
+        let url = authorization.url(self.base_url(), &state, &challenge)?;
+        let stage = Stage::Sent { verifier, authorization: Box::new(authorization) };
+        self.set_stage(&link, browser, stage, asking).await?.map(|_| url).ok_or(USED)
     }
 }
 
@@ -121,32 +141,36 @@ impl Logins for LoginService {
     }
 
     async fn open(&self, link: &str, browser: &str) -> Result<OpenedLink, LoginError> {
-        let (Link { owner, server, .. }, _) = self.open_link(link, browser).await?;
-        let host = self.server(&server)?.host.clone();
-        Ok(OpenedLink { server, host, owner })
+        let link = self.read_link(LINK, link)?;
+        if self.flow(&link, browser).await?.is_none() {
+            self.set_stage(&link, browser, Stage::Opened, ExpectedValue::Absent).await?;
+        }
+        // Another browser may have been faster.
+        let (_, version) = self.flow(&link, browser).await?.ok_or(EXPIRED)?;
+        let host = self.server(&link.server)?.host.clone();
+        Ok(OpenedLink { server: link.server, host, owner: link.owner, button: button(browser, version) })
     }
 
-    async fn authorize(&self, link: &str, browser: &str) -> Result<String, LoginError> {
-        let (link, version) = self.open_link(link, browser).await?;
-        let redirect_uri = self.redirect_uri();
-        let authorization = self.server(&link.server)?.authorization(&redirect_uri).await?;
-        let verifier = [Uuid::new_v4().simple().to_string(), Uuid::new_v4().simple().to_string()].concat();
-        let challenge = BASE64_URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
-        let state = self.sealer.seal_text(STATE, &link).ok_or(EXPIRED)?;
-        let url = authorization.url(&redirect_uri, &state, &challenge)?;
-        let stage = Stage::Sent { verifier, authorization: Box::new(authorization) };
-        let is_stored = self.set_stage(&link, browser, stage, ExpectedValue::Version(version)).await?;
-        if is_stored { Ok(url) } else { Err(USED) }
+    async fn authorize(self: Arc<Self>, link: &str, pressed: &str, browser: &str) -> Result<String, LoginError> {
+        let link = self.read_link(LINK, link)?;
+        let (flow, version) = self.flow(&link, browser).await?.ok_or(NOT_SHOWN)?;
+        if matches!(flow.stage, Stage::Asking) {
+            return Err(BUSY);
+        }
+        if !bool::from(button(browser, version).as_bytes().ct_eq(pressed.as_bytes())) {
+            return Err(NOT_SHOWN);
+        }
+        let browser = browser.to_owned();
+        // It goes on without the browser: somebody who presses twice ends the first request.
+        CompleteOnDrop::new(async move { self.begin(link, &browser, flow.stage, version).await }).await
     }
 
-    async fn finish(&self, returned: Returned, browser: &str) -> Result<String, LoginError> {
+    async fn finish(&self, returned: Returned, callback: Option<&str>, browser: &str) -> Result<String, LoginError> {
         let link = self.read_link(STATE, &returned.state)?;
         let (flow, version) = self.flow(&link, browser).await?.ok_or(EXPIRED)?;
         let Stage::Sent { verifier, authorization } = flow.stage else { return Err(EXPIRED) };
-        if !self.set_stage(&link, browser, Stage::Used, ExpectedValue::Version(version)).await? {
-            return Err(USED);
-        }
-        if !authorization.is_issuer(returned.iss.as_deref()) {
+        self.set_stage(&link, browser, Stage::Used, ExpectedValue::Version(version)).await?.ok_or(USED)?;
+        if !authorization.is_issuer(returned.iss.as_deref(), callback) {
             return Err(LoginError::Failed("another authorization server has answered".to_owned()));
         }
         let Some(code) = returned.code.filter(|_| returned.error.is_none()) else {
@@ -154,7 +178,7 @@ impl Logins for LoginService {
             let text = format!("{error} {}", returned.error_description.unwrap_or_default());
             return Err(LoginError::Failed(shortened(text.replace(char::is_control, " ").trim(), MAX_ERROR_CHARS)));
         };
-        let (redirect_uri, source) = (self.redirect_uri(), authorization.source);
+        let (redirect_uri, source) = (authorization.redirect_uri(self.base_url()), authorization.source);
         let grant = [
             ("grant_type", "authorization_code"),
             ("code", &*code),
@@ -207,18 +231,25 @@ fn flow_name(id: &str) -> String {
     format!("flow:{id}")
 }
 
-fn digest(browser: &str) -> String {
-    crate::base::text::hex(&Sha256::digest(browser))
+/// Returns what the button of a page sends. Only who has the browser's cookie can know it, and each press of a button changes the
+/// version of the login.
+fn button(browser: &str, version: i64) -> String {
+    digest(&format!("{browser} {version}"))
+}
+
+fn digest(text: &str) -> String {
+    crate::base::text::hex(&Sha256::digest(text))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::{
         store::{MemoryStore, Store},
-        tools::login::test_logins::{replica, token_source},
+        tools::login::{
+            callback_of,
+            test_logins::{replica, token_source},
+        },
     };
 
     fn text(error: LoginError) -> String {
@@ -231,12 +262,21 @@ mod tests {
         let (login, other) = (replica(&store).service, replica(&store).service);
         let url = login.link("key:ann", "notes").unwrap();
         let link = url.strip_prefix("http://localhost/connections/start?link=").unwrap();
+        let press = |button: &str, browser: &'static str| {
+            let (login, button) = (login.clone(), button.to_owned());
+            async move { text(login.authorize(link, &button, browser).await.unwrap_err()) }
+        };
+        // A browser that was shown no page knows no button.
+        assert!(press("", "first").await.contains("never shown here"));
         let opened = login.open(link, "first").await.unwrap();
+        for wrong in ["", "1", &button("second", 0)] {
+            assert!(press(wrong, "first").await.contains("never shown here"));
+        }
         assert_eq!((&*opened.owner, &*opened.server, &*opened.host), ("key:ann", "notes", "127.0.0.1"));
         // Also on another server of the store.
         other.open(link, "first").await.unwrap();
         assert!(text(other.open(link, "second").await.unwrap_err()).contains("opened in another browser"));
-        assert!(text(login.authorize(link, "second").await.unwrap_err()).contains("opened in another browser"));
+        assert!(press(&opened.button, "second").await.contains("opened in another browser"));
         let read = login.read_link(LINK, link).unwrap();
         assert!((LOGIN_TIME - 60_000..=LOGIN_TIME).contains(&(read.until - now())));
         login.set_stage(&read, "first", Stage::Used, ExpectedValue::Any).await.unwrap();
@@ -250,9 +290,8 @@ mod tests {
         }
         let returned = |state: String| Returned { state, code: Some("c".to_owned()), ..Returned::default() };
         for wrong in [seal(LINK, now() + 1000), seal(STATE, now() - 1), seal(STATE, now() + 1000)] {
-            assert!(
-                text(login.finish(returned(wrong), "first").await.unwrap_err()).contains("not valid, or no longer")
-            );
+            let error = text(login.finish(returned(wrong), None, "first").await.unwrap_err());
+            assert!(error.contains("not valid, or no longer"));
         }
     }
 
@@ -265,16 +304,21 @@ mod tests {
             scopes: vec![],
             issuer: issuer.map(str::to_owned),
             names_issuer,
+            callback: issuer.map(callback_of),
             source: token_source("http://127.0.0.1:9/token".to_owned()),
         };
-        let known = Some("https://id.test");
-        for (issuer, names_issuer, iss, expected) in [
-            (known, true, None, "another authorization server has answered"),
-            (known, true, Some("https://evil.test"), "another authorization server has answered"),
-            (known, false, Some("https://evil.test"), "another authorization server has answered"),
-            (known, true, Some("https://id.test"), "no token"),
-            (known, false, None, "no token"),
-            (None, false, Some("https://id.test"), "no token"),
+        let (known, evil, other) = (Some("https://id.test"), Some("https://evil.test"), "another authorization server");
+        for (issuer, names_issuer, iss, callback, expected) in [
+            (known, true, None, known, other),
+            (known, true, evil, known, other),
+            (known, false, evil, known, other),
+            (known, true, known, known, "no token"),
+            (known, false, None, known, "no token"),
+            (None, false, known, None, "no token"),
+            // At the address of another server.
+            (known, false, None, evil, other),
+            (known, true, known, None, other),
+            (None, false, None, known, other),
         ] {
             let url = login.link("key:ann", "notes").unwrap();
             let (_, text_of_link) = url.split_once("link=").unwrap();
@@ -284,15 +328,15 @@ mod tests {
             login.set_stage(&link, "b", stage, ExpectedValue::Absent).await.unwrap();
             let state = login.sealer.seal_text(STATE, &link).unwrap();
             let iss = iss.map(str::to_owned);
-            let returned = || Returned {
-                state: state.clone(),
-                code: Some("c".to_owned()),
-                iss: iss.clone(),
-                ..Returned::default()
+            let callback = callback.map(callback_of);
+            let finish = async |browser| {
+                let (code, state) = (Some("c".to_owned()), state.clone());
+                let returned = Returned { state, code, iss: iss.clone(), ..Returned::default() };
+                text(login.finish(returned, callback.as_deref(), browser).await.unwrap_err())
             };
-            assert!(text(login.finish(returned(), "other").await.unwrap_err()).contains("another browser"));
-            assert!(text(login.finish(returned(), "b").await.unwrap_err()).contains(expected));
-            assert!(text(login.finish(returned(), "b").await.unwrap_err()).contains("has ended"));
+            assert!(finish("other").await.contains("another browser"));
+            assert!(finish("b").await.contains(expected));
+            assert!(finish("b").await.contains("has ended"));
         }
         assert!(login.list("key:ann").await.unwrap().is_empty());
     }

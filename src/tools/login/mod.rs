@@ -2,9 +2,10 @@
 //!
 //! 1. A call needs a login: [`PersonLogin::question`] asks the person to open a link of this server, which is sealed: it names
 //!    owner and server, and ends after ten minutes.
-//! 2. The first browser that opens the link owns it, by a cookie ([`flow`]). The person sees who gets access to what, and goes
-//!    on to the authorization server ([`server`]), which the configuration names, or an MCP server ([`discovery`]).
-//! 3. The authorization server sends the browser back with a code. The same browser, once, within ten minutes, changes it for
+//! 2. The first browser that opens the link owns it, by a cookie ([`flow`]). The person sees who gets access to what, and presses
+//!    the button of this page, which works once, to go on to the authorization server ([`server`]), which the configuration names,
+//!    or an MCP server ([`discovery`]).
+//! 3. The authorization server sends the browser back with a code, to an address that it alone has. The same browser, once, within ten minutes, changes it for
 //!    tokens, which belong to the owner, sealed with the key of the configuration ([`seal`]) in the server's store.
 //! 4. The next attempt of the call uses them ([`tokens`]), on each server that shares store and key.
 //!
@@ -25,7 +26,7 @@ mod tokens;
 #[cfg(test)]
 pub(crate) use self::tokens::tests as test_logins;
 pub(crate) use self::{
-    authorization::{Authorization, ClientAuth, ClientCredentials, TokenSource},
+    authorization::{Authorization, ClientAuth, ClientCredentials, TokenSource, callback_of},
     server::LoginServer,
     service::{LoginPlace, LoginService, PersonLogin},
     token_request::ask_for_token,

@@ -10,6 +10,8 @@ use crate::{
     upstream::secret_names::secret_variable,
 };
 
+pub(crate) const UNTRUSTED_URL: &str = "expected https, without credentials; http is accepted for this machine only";
+
 /// Who logs in at a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

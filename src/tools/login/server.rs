@@ -3,7 +3,7 @@
 use reqwest::Client;
 
 use super::{
-    authorization::{Authorization, ClientCredentials, TokenSource},
+    authorization::{Authorization, ClientCredentials, TokenSource, callback_of, redirect_uri},
     discovery::Discovery,
 };
 use crate::{
@@ -28,18 +28,20 @@ enum Way {
 
 impl LoginServer {
     /// An MCP server, which names its authorization server. `hosts` are those of the authorization servers that may be used; if
-    /// empty, all with public addresses. Without a `client`, this server registers itself.
+    /// empty, all with public addresses; if there is an `issuer`, that one alone. Without a `client`, this server registers itself.
     pub(crate) fn discovered(
         url: &str,
-        hosts: Vec<String>,
+        hosts: &[String],
+        issuer: Option<String>,
         client: Option<ClientCredentials>,
         scopes: Vec<String>,
     ) -> Result<Self, InvalidOption> {
         let url = server_url(url).ok_or_else(|| InvalidOption::new("url", "expected a URL"))?;
         let host = url.host_str().unwrap_or_default().to_owned();
-        let named = NamedHosts(hosts.iter().chain([&host]).cloned().collect());
+        let named = NamedHosts::new(hosts.iter().map(String::as_str).chain([&*host]));
         let http = http_client(&named)?;
-        let discovery = Discovery { url, hosts, named, client, scopes, http: http.clone() };
+        let hosts = NamedHosts::new(hosts.iter().map(String::as_str));
+        let discovery = Discovery { url, hosts, issuer, named, client, scopes, http: http.clone() };
         Ok(Self { host, http, way: Way::Discovered(Box::new(discovery)) })
     }
 
@@ -47,16 +49,46 @@ impl LoginServer {
     pub(crate) fn written(host: String, authorization: Authorization) -> Result<Self, InvalidOption> {
         let TokenSource { token_endpoint, revocation_endpoint, .. } = &authorization.source;
         let urls = [token_endpoint].into_iter().chain(revocation_endpoint).filter_map(|url| server_url(url));
-        let http = http_client(&NamedHosts(urls.filter_map(|url| Some(url.host_str()?.to_owned())).collect()))?;
+        let urls: Vec<_> = urls.collect();
+        let http = http_client(&NamedHosts::new(urls.iter().filter_map(|url| url.host_str())))?;
         Ok(Self { host, http, way: Way::Written(Box::new(authorization)) })
     }
 
-    /// Returns where the next login is, for which this server registers itself if it has to.
-    pub(super) async fn authorization(&self, redirect_uri: &str) -> Result<Authorization, LoginError> {
+    /// Returns where the next login is, for which this server registers itself if it has to. `base` is the URL of this server.
+    pub(super) async fn authorization(&self, base: &str) -> Result<Authorization, LoginError> {
         match &self.way {
-            Way::Discovered(discovery) => discovery.authorization(redirect_uri).await,
+            Way::Discovered(discovery) => discovery.authorization(base).await,
             Way::Written(authorization) => Ok(*authorization.clone()),
         }
+    }
+
+    /// Returns what a person has to know about the redirect address of a configured client; `None` if this server registers itself.
+    /// `is_online`: the server is asked for its issuer if the configuration has none.
+    pub(super) async fn redirect_advice(&self, base: &str, is_online: bool) -> Option<String> {
+        let (configured, likely) = match &self.way {
+            Way::Discovered(discovery) => {
+                discovery.client.as_ref()?;
+                let asks = is_online && discovery.issuer.is_none();
+                (&discovery.issuer, if asks { Some(discovery.named_issuer().await) } else { None })
+            }
+            Way::Written(written) => {
+                (&written.issuer, server_url(&written.endpoint).map(|url| Ok(url.origin().ascii_serialization())))
+            }
+        };
+        let own = |issuer: &str| redirect_uri(base, Some(&callback_of(issuer)));
+        let shared = redirect_uri(base, None);
+        Some(match (configured, likely) {
+            (Some(issuer), _) => format!("the redirect URI to register is {}", own(issuer)),
+            (None, Some(Ok(issuer))) => format!(
+                "the redirect URI is {shared}, as that of other logins; to have one of its own, register {} and set \
+                 `login_issuer = {issuer:?}`",
+                own(&issuer)
+            ),
+            (None, Some(Err(error))) => format!("the redirect URI is {shared}; the issuer is not found: {error}"),
+            (None, None) => format!(
+                "the redirect URI is {shared}, as that of other logins; `check --online` finds the issuer for one of its own"
+            ),
+        })
     }
 
     pub(super) fn is_mcp(&self) -> bool {

@@ -51,6 +51,17 @@ impl LoginService {
         let _ = self.place.set(place);
     }
 
+    /// Returns what a person has to know about the redirect addresses of configured clients, for `base` as the URL of this server.
+    /// `is_online`: MCP servers are asked for their issuers.
+    pub(crate) async fn redirect_advice(&self, base: &str, is_online: bool) -> Vec<String> {
+        let mut advice = Vec::new();
+        for (name, server) in &self.servers {
+            let text = server.redirect_advice(base, is_online).await;
+            advice.extend(text.map(|text| format!("login at {name}: {text}")));
+        }
+        advice
+    }
+
     pub(super) fn base(&self) -> Option<&str> {
         self.place.get().map(|place| &*place.base_url)
     }
@@ -110,7 +121,7 @@ impl PersonLogin {
     }
 
     /// Returns the question for the person of a run to log in, as the error of the call; another error if the person was
-    /// asked often enough.
+    /// asked often enough. A call whose person declines is not made again.
     pub(crate) fn question(&self, cx: &ToolContext) -> ToolError {
         let server = &self.server;
         let is_mcp = self.service.server(server).is_ok_and(LoginServer::is_mcp);
@@ -119,17 +130,14 @@ impl PersonLogin {
                 return ToolError::new(format!("nobody can log in at `{server}`: a login needs [server] public_url"));
             };
             let message = format!("Connect your account at `{server}`: open the page, log in there, and come back.");
-            let question = Question::visit(message, url).key(format!("login-{number}"));
+            let question = Question::visit(message, url).needed(format_args!("login-{number}"));
             let mut question = question.metadata("toolName", cx.tool_name().into());
             if is_mcp {
                 question = question.metadata(MCP_SERVER, server.as_ref().into());
             }
-            match cx.reply_to(question) {
-                // It is answered, and the server wants a login still.
-                Ok(Some(reply)) if reply.get("approved").is_none_or(|approved| approved != false) => {}
-                // Front ends that know approvals only send that one.
-                Ok(_) => return ToolError::new(format!("The user declined to connect an account at `{server}`.")),
-                Err(question) => return question,
+            // If it is answered, the server wants a login still.
+            if let Err(question) = cx.reply_to(question) {
+                return question;
             }
         }
         ToolError::new(format!("The user has not connected an account at `{server}`."))

@@ -247,7 +247,7 @@ pub(crate) mod tests {
 
     /// A server of several with one store.
     pub(crate) fn replica(store: &Arc<dyn Store>) -> PersonLogin {
-        let server = LoginServer::discovered("http://127.0.0.1:9/mcp", vec![], None, vec![]).unwrap();
+        let server = LoginServer::discovered("http://127.0.0.1:9/mcp", &[], None, None, vec![]).unwrap();
         let servers = IndexMap::from([("notes".to_owned(), server)]);
         let service = LoginService::new(&"k".repeat(32), servers).unwrap();
         service.set_place(LoginPlace { store: store.clone(), base_url: "http://localhost".to_owned() });

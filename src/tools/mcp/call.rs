@@ -115,8 +115,9 @@ impl McpCaller {
         }
     }
 
-    /// Returns the server's question, without a key.
-    pub(super) fn question(&self, message: String, wanted: Wanted, cx: &ToolContext) -> Question {
+    /// Returns the server's question, without a key. Its text says who asks: a front end may show nothing else.
+    pub(super) fn question(&self, message: &str, wanted: Wanted, cx: &ToolContext) -> Question {
+        let message = format!("{} asks: {message}", self.server);
         let question = match wanted {
             Wanted::Form(form) => Question::new(message).response_schema(form),
             Wanted::Visit(url) => Question::visit(message, url),
@@ -132,11 +133,9 @@ impl McpCaller {
                 let Some((message, wanted @ Wanted::Visit(_))) = self.wanted("elicitation/create", visit) else {
                     return self.error("asks for a visit that cannot be made here.");
                 };
-                match cx.reply_to(self.question(message, wanted, cx).key(format!("mcp-visit-{number}-{at}"))) {
-                    Ok(Some(_)) => {}
-                    Ok(None) => {
-                        return ToolError::new(format!("The user declined to open a page of `{}`.", self.server));
-                    }
+                let question = self.question(&message, wanted, cx).needed(format_args!("mcp-visit-{number}-{at}"));
+                match cx.reply_to(question) {
+                    Ok(_) => {}
                     Err(question) if question.is_question() => open = Some(question),
                     Err(error) => return error,
                 }
@@ -286,7 +285,7 @@ impl OngoingCall<'_> {
         let times = self.asked.entry(key.clone()).or_default();
         *times += 1;
         let key = format!("mcp-{key}-{times}");
-        let question = caller.question(message, wanted, self.cx).key(key);
+        let question = caller.question(&message, wanted, self.cx).key(key);
         let given = match self.cx.reply_to(question)? {
             None => ElicitResult::new(ElicitationAction::Decline),
             Some(content) if is_form => ElicitResult::new(ElicitationAction::Accept).with_content(content),

@@ -18,7 +18,10 @@ use crate::tools::{
     },
     options::{HeaderSource, InvalidOption, check_each, check_not_zero, header_map},
 };
-use crate::upstream::{secret_names::secret_variable, trust::server_url};
+use crate::upstream::{
+    secret_names::secret_variable,
+    trust::{is_trusted_url, server_url},
+};
 
 const PROTOCOL_HEADERS: [&str; 4] = ["accept", "mcp-session-id", "mcp-protocol-version", "last-event-id"];
 const INVALID_URL: &str = "expected a URL such as \"https://mcp.example.com/mcp\", without credentials";
@@ -52,6 +55,9 @@ pub struct McpServerOptions {
     /// With `login`: the host names of the authorization servers that may be used. Default: that of `url`, and those with public
     /// addresses that the MCP server names.
     pub(crate) login_hosts: Vec<String>,
+    /// With `login`: the issuer of the only authorization server that may be used, as its metadata name it. With `login_client_id`, the
+    /// redirect address is then that of this issuer alone, which `agui-server check` prints.
+    pub(crate) login_issuer: Option<String>,
     /// With `login`: the id of this server as a client of the authorization server. Default: it registers itself.
     pub(crate) login_client_id: Option<String>,
     /// With `login_client_id`: the environment variable with the client's secret, if it has one.
@@ -166,17 +172,23 @@ impl McpServerOptions {
     fn check_login(&self) -> Result<(), InvalidOption> {
         let further = [
             ("login_hosts", !self.login_hosts.is_empty()),
+            ("login_issuer", self.login_issuer.is_some()),
             ("login_client_id", self.login_client_id.is_some()),
             ("login_client_secret_env", self.login_client_secret_env.is_some()),
             ("login_scopes", !self.login_scopes.is_empty()),
         ];
         login_options::check(self.login, &further, &self.headers)?;
         let has_login = self.login.is_some();
+        let is_issuer_wrong = self.login_issuer.as_deref().is_some_and(|issuer| !is_trusted_url(issuer));
+        let is_bound = self.login_issuer.is_some() || !self.login_hosts.is_empty();
+        let is_secret_unbound = self.login_client_secret_env.is_some() && !is_bound;
         let is_secret_of_none = self.login_client_secret_env.is_some() && self.login_client_id.is_none();
         check_each([
             (has_login && self.url.is_none(), "login", "only a `url` has logins"),
             (has_login && self.oauth.is_some(), "login", "there is `oauth` already; set only one of them"),
+            (is_issuer_wrong, "login_issuer", login_options::UNTRUSTED_URL),
             (is_secret_of_none, "login_client_secret_env", "it is for `login_client_id` only"),
+            (is_secret_unbound, "login_client_secret_env", "set `login_issuer`: else the MCP server says who gets it"),
         ])
     }
 
@@ -185,7 +197,8 @@ impl McpServerOptions {
         let (Some(LoginKind::Person), Some(url)) = (self.login, &self.url) else { return Ok(None) };
         let (id, secret_env) = (self.login_client_id.as_deref(), self.login_client_secret_env.as_deref());
         let client = id.map(|id| login_options::client(id, secret_env, Default::default())).transpose()?;
-        LoginServer::discovered(url, self.login_hosts.clone(), client, self.login_scopes.clone()).map(Some)
+        let (issuer, scopes) = (self.login_issuer.clone(), self.login_scopes.clone());
+        LoginServer::discovered(url, &self.login_hosts, issuer, client, scopes).map(Some)
     }
 
     pub(super) fn caller_headers(&self) -> Result<CallerHeaders, InvalidOption> {

@@ -114,7 +114,7 @@ impl McpCaller {
             };
             let asked = if matches!(wanted, Wanted::Form(_)) { Asked::Form } else { Asked::Visit };
             round.asked.insert(key.clone(), asked);
-            questions.push(self.question(message, wanted, cx).key(round.key(key)));
+            questions.push(self.question(&message, wanted, cx).key(round.key(key)));
         }
         if questions.is_empty() { Ok(()) } else { Err(cx.ask_and_keep(questions, round.to_value())) }
     }

@@ -63,12 +63,12 @@ impl Trip {
 async fn questions_of_an_mcp_server_are_answered_in_later_runs_of_the_thread() {
     let mut trip = Trip::start().await;
     let who = only_interrupt(&trip.run(json!([])).await);
-    assert_eq!((&who["message"], &who["reason"]), (&json!("Who travels?"), &json!("input_required")));
+    assert_eq!((&who["message"], &who["reason"]), (&json!("trips asks: Who travels?"), &json!("input_required")));
     assert_eq!((&who["toolCallId"], &who["metadata"]["agui-server.mcpServer"]), (&json!("c0"), &json!("trips")));
     assert_eq!(who["responseSchema"]["required"], json!(["name"]));
     // The second call meets the first question again, and gets the answer.
     let meal = only_interrupt(&trip.answer(&who, json!({ "name": "Ada" })).await);
-    assert_eq!(meal["message"], "Which meal for Ada?");
+    assert_eq!(meal["message"], "trips asks: Which meal for Ada?");
     says(&trip.provider, "Booked.");
     let done = trip.answer(&meal, json!({ "meal": "soup" })).await;
     assert_eq!(result(&done), "booking 1: Monday, Ada, soup");
@@ -89,7 +89,10 @@ async fn a_call_that_is_refused_until_pages_are_visited_is_made_again_after_each
     let mut events = trip.run(json!([])).await;
     for url in ["https://example.com/visit/1", "https://example.com/visit/2"] {
         let page = only_interrupt(&events);
-        assert_eq!((&page["message"], &page["reason"]), (&json!("Sign the ledger"), &json!("authorization")));
+        assert_eq!(
+            (&page["message"], &page["reason"]),
+            (&json!("trips asks: Sign the ledger"), &json!("authorization"))
+        );
         let metadata = &page["metadata"];
         assert_eq!(metadata["agui-server.visitUrl"], url);
         assert_eq!(metadata["agui-server.mcpServer"], "trips");
@@ -102,7 +105,7 @@ async fn a_call_that_is_refused_until_pages_are_visited_is_made_again_after_each
     let page = only_interrupt(&trip.run(json!([])).await);
     says(&trip.provider, "Then not.");
     let declined = trip.run(json!([{ "interruptId": page["id"], "status": "cancelled" }])).await;
-    assert_eq!(result(&declined), "Error: The user declined to open a page of `trips`.");
+    assert_eq!(result(&declined), "The call was not run: the user declined to log in or to open a page for it.");
 }
 
 #[tokio::test]
