@@ -38,7 +38,8 @@ async function answer() {
 // The schema of an interrupt names the members of the answer: a decision, or texts.
 function decide({ id, toolCallId, responseSchema, ...asked }) {
   const call = agent.messages.flatMap(({ toolCalls = [] }) => toolCalls).find(({ id }) => id === toolCallId);
-  const message = call ? `${asked.message} ${call.function.arguments}` : asked.message;
+  const shown = asked.metadata?.arguments ? JSON.stringify(asked.metadata.arguments) : call?.function.arguments;
+  const message = shown ? `${asked.message} ${shown}` : asked.message;
   const { properties, required = [] } = responseSchema ?? {};
   if (required.length === 0 && !confirm(message)) return { interruptId: id, status: "cancelled" };
   const payload = {};
