@@ -15,6 +15,16 @@ pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
     }
 }
 
+/// Returns whether a character is not seen, or changes how others are seen: control characters, those that change the direction of
+/// a text, line separators, those without a width, and fillers.
+pub(crate) fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}')
+        || matches!(c, '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{fe00}'..='\u{fe0f}')
+        || matches!(c, '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// Returns a MIME type without its parameters, in lower case.
 pub(crate) fn essence(mime_type: &str) -> String {
     mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()

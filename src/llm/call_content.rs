@@ -130,6 +130,10 @@ impl OutputContent {
                     kept.push_str(&text[..end]);
                 }
             }
+            ModelEvent::WrittenCalls { text, .. } if !self.budget.is_used() => {
+                let text = self.budget.take(text);
+                self.blocks.insert(usize::MAX, (BlockStart::Text, text));
+            }
             _ => {}
         }
     }

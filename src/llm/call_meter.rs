@@ -64,7 +64,9 @@ impl CallMeter {
             output.apply(event);
         }
         match item {
-            Ok(ModelEvent::Delta { .. }) => _ = self.first_token.get_or_insert_with(|| self.begun.elapsed()),
+            Ok(ModelEvent::Delta { .. } | ModelEvent::WrittenCalls { .. }) => {
+                _ = self.first_token.get_or_insert_with(|| self.begun.elapsed());
+            }
             // A later one replaces it.
             Ok(ModelEvent::Usage(usage)) => self.usage = usage.clone(),
             Ok(ModelEvent::Stop(reason)) => {

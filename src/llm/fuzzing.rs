@@ -1,26 +1,28 @@
-//! The decoders of the providers' answers and the bodies of requests, for the fuzz targets and for tests of properties.
+//! The decoders of the providers' answers, the scans of their texts and the bodies of requests, for the fuzz targets and for tests of
+//! properties.
 //! Nothing else may use this.
 
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use reqwest::{Response, Url};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Connection, KnownModels, ModelEvent, ModelOptions, ModelRequest, ProfileOptions, history,
-    known_models::{MessagesServer, Profile},
+    known_models::{MessagesServer, Profile, ThinkTags},
     providers::{
         anthropic::{
             self,
             decoder::{MessageDecoder, PausedContent},
         },
-        chat::{self, decoder::ChatDecoder},
+        chat::{self, decoder::ChatDecoder, tags::TagReader, written_calls::WrittenCallReader},
         gemini::{self, decoder::GeminiDecoder},
         portable_tools::PortableTools,
         responses::{self, decoder::ResponsesDecoder},
     },
     transport::{AnswerEvents, DecodeStep, Decoder},
+    written_syntax::SoughtCalls,
 };
 use crate::{
     protocol::Message,
@@ -63,6 +65,27 @@ pub async fn answer(api: Api, response: Response, limits: StreamLimits) -> Vec<R
         }
     };
     output.events.into_iter().map(Ok).chain(failure.map(Err)).collect()
+}
+
+/// Reads an answer that may end with calls which the model wrote as text, of the tools `look_up` and `now`. Returns the text
+/// before them, the rest, and the names and arguments of the calls in the rest.
+pub fn written_calls<'p>(pieces: impl IntoIterator<Item = &'p str>) -> (String, String, Vec<(String, String)>) {
+    let tools = ["look_up", "now"].map(|name| ToolSpec::new(name, "", json!({})));
+    let mut reader = WrittenCallReader::new(profile("vllm").written_calls.clone(), Arc::new(tools));
+    let shown = pieces.into_iter().map(|piece| reader.read(piece)).collect();
+    let end = reader.end();
+    (shown, end.text, end.calls.into_iter().map(|call| (call.name, call.arguments)).collect())
+}
+
+/// Returns whether a call stands in a text.
+pub fn stands_in(text: &str, (name, arguments): &(String, String)) -> bool {
+    SoughtCalls::new([(name.as_str(), arguments.as_str())]).stand_in(text)
+}
+
+/// Returns the number of the texts and thoughts of an answer that begins with tags.
+pub fn tagged_pieces<'p>(pieces: impl IntoIterator<Item = &'p str>) -> usize {
+    let mut reader = TagReader::new(ThinkTags::Paired, profile("vllm").thoughts.clone());
+    pieces.into_iter().map(|piece| reader.read(piece).len()).sum()
 }
 
 /// Returns the body of a request with a conversation.

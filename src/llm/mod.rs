@@ -13,6 +13,7 @@ mod model;
 mod options;
 mod providers;
 mod transport;
+mod written_syntax;
 
 pub use agent::{LlmAgent, UnknownOutcome};
 #[cfg(feature = "config")]
@@ -22,7 +23,7 @@ pub use context::{ContextOptions, ContextPolicy};
 pub use known_models::{KnownModels, MediaLimits, ProfileOptions};
 pub use model::{
     Artefact, Block, BlockStart, Model, ModelError, ModelEvent, ModelReasoning, ModelRequest, ModelStream,
-    SkippedAttachment, StopReason, ToolResult, Turn,
+    SkippedAttachment, StopReason, ToolResult, Turn, WrittenCall,
 };
 pub use options::{ModelOptions, Thinking, ToolChoice};
 #[cfg(feature = "config")]

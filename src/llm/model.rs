@@ -241,8 +241,36 @@ pub enum ModelEvent {
         /// The bytes in base64.
         base64: String,
     },
+    /// The rest of the answer, which the model wrote as text, and whose calls the server did not read. They run unless they
+    /// stand in a text of the conversation that the model did not write; then they are text.
+    WrittenCalls {
+        /// The text.
+        text: String,
+        /// The calls that the text has; at least one.
+        calls: Vec<WrittenCall>,
+    },
     /// The answer is complete. A stream that ends without this event was cut off.
     Stop(StopReason),
+}
+
+/// A call that a model wrote as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WrittenCall {
+    /// The tool's name, as the text has it.
+    pub written_name: String,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments, as JSON that may be invalid.
+    pub arguments: String,
+}
+
+impl WrittenCall {
+    /// A call of a tool whose name is written as it is.
+    pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        let name = name.into();
+        Self { written_name: name.clone(), name, arguments: arguments.into() }
+    }
 }
 
 /// The kind of a block.

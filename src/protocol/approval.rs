@@ -7,10 +7,14 @@
 use serde_json::{Value, json};
 
 use super::{JsonObject, ResumeEntry, ResumeStatus};
+use crate::base::text::is_hidden;
 
 const APPROVED: &str = "approved";
 const EDITED_ARGS: &str = "editedArgs";
 const REASON: &str = "reason";
+
+/// The part of a name or of a text that a question shows.
+const MAX_SHOWN_CHARS: usize = 500;
 
 const YES_TEXTS: [&str; 7] = ["yes", "approve", "approved", "accepted", "是", "同意", "批准"];
 const NO_TEXTS: [&str; 5] = ["no", "reject", "rejected", "拒绝", "不"];
@@ -82,6 +86,77 @@ impl ApprovalDecision {
         };
         let members = [(APPROVED, self.is_approved().into())].into_iter().chain(detail);
         members.map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// Returns arguments as JSON for the text of a question, with every member. Of a long name or text the beginning is shown, with its
+/// length behind the quotes, and hidden characters are escape sequences.
+pub(crate) fn shown_arguments(arguments: &JsonObject) -> String {
+    let mut shown = String::new();
+    show_object(arguments, &mut shown);
+    shown
+}
+
+/// Returns a text with escape sequences for hidden characters.
+pub(crate) fn visible(text: &str) -> String {
+    let mut visible = String::with_capacity(text.len());
+    text.chars().for_each(|c| show_char(c, &mut visible));
+    visible
+}
+
+fn show_object(members: &JsonObject, shown: &mut String) {
+    shown.push('{');
+    for (at, (name, value)) in members.iter().enumerate() {
+        shown.push_str(if at > 0 { "," } else { "" });
+        show_text(name, shown);
+        shown.push(':');
+        show(value, shown);
+    }
+    shown.push('}');
+}
+
+/// The parser refuses more than 128 levels, so the recursion is bounded.
+fn show(value: &Value, shown: &mut String) {
+    match value {
+        Value::Object(members) => show_object(members, shown),
+        Value::Array(items) => {
+            shown.push('[');
+            for (at, item) in items.iter().enumerate() {
+                shown.push_str(if at > 0 { "," } else { "" });
+                show(item, shown);
+            }
+            shown.push(']');
+        }
+        Value::String(text) => show_text(text, shown),
+        scalar => shown.push_str(&scalar.to_string()),
+    }
+}
+
+fn show_text(text: &str, shown: &mut String) {
+    let end = text.char_indices().nth(MAX_SHOWN_CHARS).map_or(text.len(), |(end, _)| end);
+    shown.push('"');
+    for c in text[..end].chars() {
+        if matches!(c, '"' | '\\') {
+            shown.push('\\');
+        }
+        show_char(c, shown);
+    }
+    shown.push('"');
+    if end < text.len() {
+        // Outside of the quotes, so that no text can end like this.
+        shown.push_str(&format!("… ({} characters)", text.chars().count()));
+    }
+}
+
+fn show_char(c: char, shown: &mut String) {
+    match c {
+        '\n' => shown.push_str("\\n"),
+        '\r' => shown.push_str("\\r"),
+        '\t' => shown.push_str("\\t"),
+        c if is_hidden(c) => {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
+        }
+        c => shown.push(c),
     }
 }
 
@@ -196,6 +271,25 @@ mod tests {
         for decision in [ApprovalDecision::Cancelled, ApprovalDecision::Unclear] {
             assert_eq!(Value::Object(decision.to_payload()), json!({ "approved": false }));
         }
+    }
+
+    #[test]
+    fn a_question_shows_every_member_and_each_hidden_character() {
+        let shown = |arguments: Value| shown_arguments(arguments.as_object().unwrap());
+        assert_eq!(
+            shown(json!({ "a": [1, null, { "b": "x\"\\\n" }], "c": true })),
+            r#"{"a":[1,null,{"b":"x\"\\\n"}],"c":true}"#
+        );
+        let (long, name) = ("é".repeat(501), "n".repeat(600));
+        let after = shown(json!({ "options": { "text": long, "delete": true, &name: 1 }, "to": "eve" }));
+        assert!(after.contains(&format!("\"{}\"… (501 characters),\"delete\":true", "é".repeat(500))), "{after}");
+        assert!(after.contains("n\"… (600 characters):1") && after.ends_with("\"to\":\"eve\"}"), "{after}");
+        // A text cannot look like a cut one, or like the end of its member.
+        assert_eq!(shown(json!({ "a": "b\"… (9 characters)" })), r#"{"a":"b\"… (9 characters)"}"#);
+        let hidden = "\u{1b}\u{202e}\u{200b}\u{2028}\u{feff}\u{e0041}\u{85}\u{3164}";
+        let escaped = "\\u001b\\u202e\\u200b\\u2028\\ufeff\\udb40\\udc41\\u0085\\u3164";
+        assert_eq!(shown(json!({ hidden: hidden })), format!("{{\"{escaped}\":\"{escaped}\"}}"));
+        assert_eq!(shown(json!({ "to": "Grüße, 你好" })), r#"{"to":"Grüße, 你好"}"#);
     }
 
     #[test]

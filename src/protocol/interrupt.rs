@@ -5,6 +5,9 @@ use utoipa::ToSchema;
 
 use super::{InterruptId, JsonObject, Metadata, SubagentRunId, ToolCallId, wire_struct::wire_struct};
 
+const TOOL_NAME: &str = "toolName";
+const ARGUMENTS: &str = "arguments";
+
 wire_struct! {
     own_new
     /// A request for a reply that the run needs before it can continue.
@@ -35,6 +38,18 @@ impl Interrupt {
     /// Creates an interrupt with a random id.
     pub fn new(reason: impl Into<String>) -> Self {
         Self::bare(InterruptId::random(), reason)
+    }
+
+    /// Sets the call that the interrupt asks about: the tool, and the arguments that will run.
+    pub(crate) fn set_call(&mut self, tool: &str, arguments: JsonObject) {
+        let metadata = self.metadata.get_or_insert_default();
+        metadata.insert(TOOL_NAME.to_owned(), tool.into());
+        metadata.insert(ARGUMENTS.to_owned(), arguments.into());
+    }
+
+    /// Returns the arguments that will run, if the agent says them. The text that the model wrote may be read in another way.
+    pub(crate) fn arguments(&self) -> Option<&JsonObject> {
+        self.metadata.as_ref()?.get(ARGUMENTS)?.as_object()
     }
 }
 

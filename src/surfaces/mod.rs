@@ -12,6 +12,7 @@ mod surface;
 use std::{collections::HashSet, sync::Arc};
 
 use futures::StreamExt as _;
+use indexmap::IndexSet;
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -83,6 +84,9 @@ impl Drawing for RunDrawing {
     }
 }
 
+/// The calls without results that are looked at when a surface begins, and when a result comes. Of more, the newest.
+const MAX_OTHERS: usize = 1024;
+
 /// The calls of a run that are shown as activities.
 #[derive(Default)]
 struct Projection {
@@ -97,7 +101,7 @@ struct Projection {
     /// Calls of other tools that wait for their results, with their messages.
     others: Vec<(ToolCallId, Option<MessageId>)>,
     /// Calls of `render_a2ui` without a result.
-    unanswered: Vec<ToolCallId>,
+    unanswered: IndexSet<ToolCallId>,
 }
 
 /// A call that is shown as an activity.
@@ -166,7 +170,7 @@ impl Projection {
                 self.open.push(Projected::Html(html));
             }
             (RENDER, Some(run)) => {
-                self.unanswered.push(call.clone());
+                self.unanswered.insert(call.clone());
                 if !run.has_given_up() {
                     // Calls of one message run side by side. One of an earlier message is still running: this is a part of it.
                     let outer = self.others.iter().rev().find(|(_, other)| other.as_ref() != message);
@@ -176,7 +180,12 @@ impl Projection {
                     self.open.push(Projected::Surface(Box::new(surface)));
                 }
             }
-            (_, Some(_)) => self.others.push((call.clone(), message.cloned())),
+            (_, Some(_)) => {
+                if self.others.len() == MAX_OTHERS {
+                    self.others.remove(0);
+                }
+                self.others.push((call.clone(), message.cloned()));
+            }
             _ => {}
         }
     }
@@ -211,7 +220,7 @@ impl Projection {
     fn result(&mut self, result: &ToolCallResult) -> Vec<Event> {
         let call = &result.tool_call_id;
         self.others.retain(|(other, _)| other != call);
-        self.unanswered.retain(|other| other != call);
+        self.unanswered.swap_remove(call);
         match self.surfaces {
             None => Vec::new(),
             Some(_) => surface::of_result(call, &result.content.text(), |id| self.painted.contains(id)),

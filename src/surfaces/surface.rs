@@ -49,7 +49,7 @@ struct SurfaceParts {
     /// The member of the data that a component repeats, and its items.
     list: String,
     items: Vec<Value>,
-    /// The bytes of the items, and of those that the page has not got yet.
+    /// The bytes of the components and items, which each snapshot has, and of the items that the page has not got yet.
     item_bytes: (usize, usize),
     has_changed: bool,
 }
@@ -187,6 +187,7 @@ impl SurfaceParts {
             ("components", ArgumentPart::Closed(json)) if self.components.is_none() => {
                 let components: Vec<Value> = serde_json::from_str(json).unwrap_or_default();
                 self.list = repeated_member(&components).unwrap_or("items").to_owned();
+                self.item_bytes.0 += json.len();
                 (self.components, self.has_changed) = (Some(components), true);
             }
             ("surfaceId", ArgumentPart::Closed(json)) if self.id.is_none() => {

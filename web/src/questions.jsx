@@ -61,7 +61,8 @@ const findCall = (session, id) =>
   session.agent.messages.flatMap(({ toolCalls }) => toolCalls ?? []).find((call) => call.id === id);
 
 function Approval({ schema, call, metadata, onAnswer, onAbandon }) {
-  const original = call && safeParse(call.function.arguments);
+  // The arguments that will run: the text that the model wrote may be read in another way.
+  const original = metadata?.arguments ?? (call && safeParse(call.function.arguments));
   // What is reviewed is in the metadata, under the prefix of its author and the name of the member with the reviewed form.
   const reviewed = Object.entries(metadata ?? {}).map(([key, value]) => [key.slice(key.lastIndexOf(".") + 1), value]);
   const values = { ...Object.fromEntries(reviewed), [EDITED]: original };

@@ -16,7 +16,7 @@ export function useQuestions(agent, problem) {
           key={id}
           id={id}
           message={message}
-          args={argumentsOf(toolCallId)}
+          args={metadata?.arguments ? JSON.stringify(metadata.arguments) : argumentsOf(toolCallId)}
           schema={responseSchema}
           url={metadata?.["agui-server.visitUrl"]}
           problem={problem}

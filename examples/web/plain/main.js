@@ -39,7 +39,8 @@ async function answer() {
 function decide({ id, toolCallId, responseSchema, ...asked }) {
   const call = agent.messages.flatMap(({ toolCalls = [] }) => toolCalls).find(({ id }) => id === toolCallId);
   const url = asked.metadata?.["agui-server.visitUrl"]; // a page to open first, such as a login
-  const message = [asked.message, url ?? call?.function.arguments].filter(Boolean).join(" ");
+  const shown = asked.metadata?.arguments ? JSON.stringify(asked.metadata.arguments) : call?.function.arguments;
+  const message = [asked.message, url ?? shown].filter(Boolean).join(" ");
   const { properties, required = [] } = responseSchema ?? {};
   if (required.length === 0 && !confirm(message)) return { interruptId: id, status: "cancelled" };
   const payload = {};

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
+use super::foreign_texts::ForeignTexts;
 use crate::{
     agent::{
         RunContext,
@@ -17,7 +18,7 @@ use crate::{
     files::SharedFile,
     llm::{
         history,
-        model::{Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason},
+        model::{Artefact, BlockStart, ModelError, ModelEvent, SkippedAttachment, StopReason, WrittenCall},
     },
     protocol::{
         AssistantMessage, Event, Message, MessageId, Metadata, ReasoningMessage, TokenUsage, ToolCall, ToolCallId,
@@ -28,6 +29,8 @@ use crate::{
 
 /// The most citations of a text, as JSON. Bounds the memory; more are left out.
 const MAX_CITATION_BYTES: usize = 256 * 1024;
+/// The index of the blocks that the model wrote as text, which have none.
+const WRITTEN: usize = usize::MAX;
 
 /// The state that the answers of a run share.
 pub(super) struct EarlierAnswers {
@@ -56,6 +59,7 @@ impl EarlierAnswers {
 pub(super) struct AnswerBuilder<'r> {
     provider: &'r str,
     earlier: &'r mut EarlierAnswers,
+    foreign: ForeignTexts<'r>,
     /// Attachments that earlier requests skipped, and this one did not yet.
     to_skip_again: Vec<SkippedAttachment>,
     citation_bytes: usize,
@@ -90,11 +94,12 @@ enum AnswerBlock {
 }
 
 impl<'r> AnswerBuilder<'r> {
-    pub(super) fn new(provider: &'r str, earlier: &'r mut EarlierAnswers) -> Self {
+    pub(super) fn new(provider: &'r str, earlier: &'r mut EarlierAnswers, foreign: ForeignTexts<'r>) -> Self {
         Self {
             provider,
             to_skip_again: earlier.skipped.clone(),
             earlier,
+            foreign,
             citation_bytes: 0,
             blocks: Vec::new(),
             call_message: None,
@@ -124,6 +129,7 @@ impl<'r> AnswerBuilder<'r> {
             ModelEvent::Stop(reason) => self.stop = Some(reason),
             ModelEvent::Skipped(attachment) => out.extend(self.skip(attachment)),
             ModelEvent::Citation { index, citation } => self.cite(index, citation),
+            ModelEvent::WrittenCalls { text, calls } => self.written_calls(text, calls, out),
             // `read` takes it.
             ModelEvent::Media { .. } => {}
         }
@@ -153,6 +159,22 @@ impl<'r> AnswerBuilder<'r> {
             }
         };
         self.blocks.push((index, block));
+    }
+
+    /// Adds the calls, or the text if one of them stands in a text that somebody else wrote.
+    fn written_calls(&mut self, text: String, calls: Vec<WrittenCall>, out: &mut Vec<Event>) {
+        if self.foreign.have(&calls) {
+            tracing::warn!("a call that the model wrote as text stands in a text of somebody else, and does not run");
+            self.start(WRITTEN, BlockStart::Text, out);
+            self.delta(WRITTEN, text, out);
+            return self.end(WRITTEN, None, out);
+        }
+        for WrittenCall { name, arguments, .. } in calls {
+            repaired(Partner::Model, Repair::WrittenCall);
+            self.start(WRITTEN, BlockStart::Call { id: ToolCallId::random(), name }, out);
+            self.delta(WRITTEN, arguments, out);
+            self.end(WRITTEN, None, out);
+        }
     }
 
     /// Equal attachments are counted: two images without names are told as two.

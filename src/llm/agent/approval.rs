@@ -17,18 +17,15 @@ use super::{
 };
 use crate::{
     agent::RunContext,
-    base::text::shortened,
     llm::history,
     protocol::{
-        Interrupt, JsonObject, Message, MessageContent, Metadata, ResumeEntry, ResumeStatus, ToolCall, ToolMessage,
-        approval::{ApprovalDecision, approval_schema},
+        Interrupt, JsonObject, Message, MessageContent, ResumeEntry, ResumeStatus, ToolCall, ToolMessage,
+        approval::{ApprovalDecision, approval_schema, shown_arguments, visible},
     },
     tools::{Approval, CallReplies, OfferedTool, Tool, bound_call, is_bound_to},
 };
 
 const ID_PREFIX: &str = "approval:";
-/// The part of the arguments that stands in the text of the question.
-const MAX_SHOWN_CHARS: usize = 500;
 const NO_CONSENT: &str = "The call was not run: the user declined to log in or to open a page for it.";
 
 /// A call that runs, with the arguments and the replies of people, or the result of one that does not, for the model.
@@ -136,31 +133,24 @@ async fn interrupt_if_needed(call: &ToolCall, catalog: &ToolCatalog) -> Option<I
     (tool.approval(&arguments) == Approval::Needed).then(|| approval_interrupt(call, &arguments, &**tool))
 }
 
-/// `arguments` are those that run. If they were repaired, the question has them in place of the model's text.
+/// `arguments` are those that run. The question is made of them, not of the text that the model wrote.
 pub(super) fn approval_interrupt(call: &ToolCall, arguments: &JsonObject, tool: &dyn Tool) -> Interrupt {
     let (spec, mut interrupt) = (tool.spec(), Interrupt::new("tool_call"));
     interrupt.id = format!("{ID_PREFIX}{}", bound_call(call, tool.server())).into();
-    let written = call.function.arguments.trim();
-    let is_as_written =
-        written.is_empty() || serde_json::from_str::<JsonObject>(written).is_ok_and(|written| written == *arguments);
-    let repaired = (!is_as_written).then(|| Value::Object(arguments.clone()));
-    let shown = repaired.as_ref().map_or_else(|| written.to_owned(), Value::to_string);
-    interrupt.message = Some(question(&spec.name, &shown));
+    interrupt.message = Some(question(&spec.name, arguments));
     interrupt.tool_call_id = Some(call.id.clone());
     interrupt.response_schema = Some(reply_schema(&spec.parameters));
-    let members = [("toolName", Some(Value::from(spec.name.as_str()))), ("arguments", repaired)];
-    let members = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    interrupt.metadata = Some(members.collect::<Metadata>());
+    interrupt.set_call(&spec.name, arguments.clone());
     interrupt
 }
 
 /// A page may show nothing but this text, so it has the arguments.
-fn question(tool: &str, arguments: &str) -> String {
-    let with_arguments = match arguments {
-        "" | "{}" => String::new(),
-        _ => format!(" with {}", shortened(arguments, MAX_SHOWN_CHARS)),
+fn question(tool: &str, arguments: &JsonObject) -> String {
+    let with_arguments = match arguments.is_empty() {
+        true => String::new(),
+        false => format!(" with {}", shown_arguments(arguments)),
     };
-    format!("The agent wants to call {tool}{with_arguments}. Do you approve?")
+    format!("The agent wants to call {}{with_arguments}. Do you approve?", visible(tool))
 }
 
 fn reply_schema(parameters: &Value) -> JsonObject {
@@ -193,7 +183,11 @@ fn decide(decision: ApprovalDecision) -> Result<Option<JsonObject>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::tests::{Scripted, ask, call, done, increment, play},
+        *,
+    };
+    use crate::llm::LlmAgent;
 
     #[test]
     fn the_model_gets_the_reason_of_a_refusal() {
@@ -205,10 +199,28 @@ mod tests {
     #[test]
     fn the_question_has_the_arguments_of_the_call() {
         let asks = "The agent wants to call get_weather with {\"city\":\"Beijing\"}. Do you approve?";
-        assert_eq!(question("get_weather", "{\"city\":\"Beijing\"}"), asks);
-        assert_eq!(question("ping", "{}"), "The agent wants to call ping. Do you approve?");
-        let long = question("write", &format!("{{\"text\":\"{}\"}}", "x".repeat(1000)));
-        assert!(long.len() < 600 && long.contains("x…. Do you approve?"), "{long}");
+        let question = |tool: &str, arguments: Value| question(tool, arguments.as_object().unwrap());
+        assert_eq!(question("get_weather", json!({ "city": "Beijing" })), asks);
+        assert_eq!(question("ping", json!({})), "The agent wants to call ping. Do you approve?");
+        let long = question("write", json!({ "text": "x".repeat(1000), "to": "eve" }));
+        assert!(long.len() < 620 && long.contains("x\"… (1000 characters),\"to\":\"eve\"}. Do you approve?"), "{long}");
+    }
+
+    #[test]
+    fn the_question_is_made_of_the_object_that_runs() {
+        let (blanks, long) = (" ".repeat(600), "x".repeat(600));
+        let written = format!(r#"{{"n":1,{blanks}"note":"{long}","n":2,"more":{{"text":"{long}","last":3}}}}"#);
+        let model = Scripted::new([done([call(0, "c", "increment", &written)])]);
+        let played = play(LlmAgent::new(model).tools(increment(Approval::Needed)), ask("?"));
+        let asked = &played.end["outcome"]["interrupts"][0];
+        let message = asked["message"].as_str().unwrap();
+        let cut = format!("\"{}\"… (600 characters)", &long[..500]);
+        for shown in ["\"n\":2", &format!("\"note\":{cut}"), &format!("\"more\":{{\"text\":{cut},\"last\":3}}")] {
+            assert!(message.contains(shown), "{shown}: {message}");
+        }
+        assert!(!message.contains("\"n\":1"), "{message}");
+        let runs = json!({ "n": 2, "note": long, "more": { "text": long, "last": 3 } });
+        assert_eq!(asked["metadata"], json!({ "toolName": "increment", "arguments": runs }));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod calls;
 mod capabilities;
 mod catalog;
 mod client_claims;
+mod foreign_texts;
 mod marks;
 mod model_chain;
 mod no_answer;
@@ -273,5 +274,9 @@ impl fmt::Debug for LlmAgent {
     }
 }
 
+#[cfg(test)]
+mod linear_scans {
+    mod tests;
+}
 #[cfg(test)]
 mod tests;

@@ -7,12 +7,11 @@ use crate::surfaces::arguments::StringScan;
 /// Returns the value that the beginning of a JSON text has so far: open strings, arrays and objects end where the text ends, and
 /// numbers, words and names that may go on are left out. `None` if there is nothing yet.
 pub(super) fn completed(beginning: &str) -> Option<Value> {
-    // The brackets that are open, as the ones that close them.
+    // The brackets that are open, as the ones that close them. They are the same at the end of the last whole text.
     let mut open: Vec<char> = Vec::new();
-    // The end of the last whole text, and what closes it.
-    let mut whole = (0, String::new());
+    // The end of the last whole text, and whether a string is open there.
+    let mut whole = (0, false);
     let (mut string, mut expects_name, mut is_name) = (StringScan::default(), false, false);
-    let closing = |open: &[char]| open.iter().rev().collect::<String>();
     for (at, char) in beginning.char_indices() {
         let end = at + char.len_utf8();
         if string.is_open || char == '"' {
@@ -21,8 +20,7 @@ pub(super) fn completed(beginning: &str) -> Option<Value> {
             }
             string.read(char);
             if !is_name && !string.is_within_char() {
-                let quote = if string.is_open { "\"" } else { "" };
-                whole = (end, format!("{quote}{}", closing(&open)));
+                whole = (end, string.is_open);
             }
             continue;
         }
@@ -30,24 +28,26 @@ pub(super) fn completed(beginning: &str) -> Option<Value> {
             '{' | '[' => {
                 open.push(if char == '{' { '}' } else { ']' });
                 expects_name = char == '{';
-                whole = (end, closing(&open));
+                whole = (end, false);
             }
             '}' | ']' => {
                 open.pop();
                 expects_name = false;
-                whole = (end, closing(&open));
+                whole = (end, false);
             }
             ',' => {
                 // What stands before it is whole, also a number.
-                whole = (at, closing(&open));
+                whole = (at, false);
                 expects_name = open.last() == Some(&'}');
             }
             ':' => expects_name = false,
             _ => {}
         }
     }
-    let (end, closing) = whole;
-    serde_json::from_str(&format!("{}{closing}", &beginning[..end])).ok()
+    let (end, is_in_string) = whole;
+    let quote = if is_in_string { "\"" } else { "" };
+    let closing: String = open.iter().rev().collect();
+    serde_json::from_str(&format!("{}{quote}{closing}", &beginning[..end])).ok()
 }
 
 #[cfg(test)]

@@ -112,11 +112,12 @@ impl<'r> StatePredictor<'r> {
             let of_argument = values.iter_mut().filter(|value| value.argument == name);
             of_argument.for_each(|value| value.read(&part));
         });
-        let state = self.session.state();
         let changes = values.iter_mut().filter_map(|value| {
             let new = value.next()?;
+            // Not held longer: a state that is shared is copied for a change.
+            let state = self.session.state();
             value.former.get_or_insert_with(|| state.get(&value.key).cloned());
-            change(&self.session.state(), &value.key, Some(new))
+            change(&state, &value.key, Some(new))
         });
         changes.filter_map(|event| self.session.apply(event).inspect_err(refused).ok()).collect()
     }
@@ -174,9 +175,9 @@ impl PredictedValue {
         if self.written.len() < self.told + (self.told / 8).max(MIN_GROWTH) {
             return None;
         }
-        let value = if self.is_text { Value::from(&*self.written) } else { partial_json::completed(&self.written)? };
+        // Also if there is no value yet, so that it is not read again with each piece.
         self.told = self.written.len();
-        Some(value)
+        if self.is_text { Some(self.written.as_str().into()) } else { partial_json::completed(&self.written) }
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
     calls::RunningCalls,
     catalog::{ToolCatalog, ToolOwner},
     client_claims::remove_claims,
+    foreign_texts::ForeignTexts,
     marks::{self, EarlierTurns},
     model_chain::ModelChain,
     no_answer::NoAnswer,
@@ -101,8 +102,10 @@ pub(super) fn turns(
             if let Some(summary) = turns.summarise(&mut request).await {
                 yield summary;
             }
+            let foreign =
+                ForeignTexts { cx: &cx, messages: &turns.messages, current: request.current.clone() };
             let (provider, mut stream) = models.open(request, &cx).await;
-            let mut answer = AnswerBuilder::new(provider, &mut earlier);
+            let mut answer = AnswerBuilder::new(provider, &mut earlier, foreign);
             while let Some(event) = stream.next().await {
                 if let Some(usage) = answer.read(event?, &mut events).await {
                     cx.add_usage(usage);
@@ -113,7 +116,8 @@ pub(super) fn turns(
                 }
             }
             drop(stream);
-            if let Some(event) = turns.review(answer.finish()?).await {
+            let answer = answer.finish()?;
+            if let Some(event) = turns.review(answer).await {
                 yield event;
             }
             marks::answer(&run, turns.steps, &turns.next, turns.has_calls(), &turns.messages);

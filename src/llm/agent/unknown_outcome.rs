@@ -1,11 +1,13 @@
 //! Calls that had begun when their server was lost, and that must not run twice.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    base::text::shortened,
-    protocol::{Interrupt, JsonObject, ToolCallId},
+    protocol::{
+        Interrupt, JsonObject, ToolCallId,
+        approval::{shown_arguments, visible},
+    },
     tools::{CallReplies, PersonsReply, Question},
 };
 
@@ -16,7 +18,6 @@ const DONE: &str = "The server was lost while this call ran. The user says that 
 const NOT_DONE: &str = "Error: the server was lost while this call ran. The user says that it did not take effect.";
 /// The key of the question. Tools have no such keys.
 const KEY: &str = "\0outcome";
-const MAX_SHOWN_CHARS: usize = 500;
 
 /// What happens to a call that may have taken effect when its server was lost, and that must not run twice
 /// ([`Repeat::Never`](crate::tools::Repeat::Never), or a person agreed to it).
@@ -54,9 +55,9 @@ pub(super) fn question(
     arguments: &JsonObject,
     replies: &CallReplies,
 ) -> Option<Interrupt> {
-    let arguments = shortened(&serde_json::to_string(arguments).unwrap_or_default(), MAX_SHOWN_CHARS);
+    let (tool_name, shown) = (visible(tool), shown_arguments(arguments));
     let question = Question::new(format!(
-        "The server was lost while it called {tool} with {arguments}. Did the call take effect? Answer done, not_done, or \
+        "The server was lost while it called {tool_name} with {shown}. Did the call take effect? Answer done, not_done, or \
          repeat, which calls it again."
     ));
     let schema = json!({
@@ -67,8 +68,10 @@ pub(super) fn question(
         },
         "required": ["outcome"],
     });
-    let question = question.reason("outcome_unknown").response_schema(schema).metadata("toolName", Value::from(tool));
-    replies.interrupt(KEY, question, call).ok()
+    let question = question.reason("outcome_unknown").response_schema(schema);
+    let mut interrupt = replies.interrupt(KEY, question, call).ok()?;
+    interrupt.set_call(tool, arguments.clone());
+    Some(interrupt)
 }
 
 /// Takes the reply out of the replies to a call's questions. Returns the call's result, an error if it did not take effect or

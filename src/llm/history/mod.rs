@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-pub(super) use self::parts::{content_as_text, parts_as_text};
+pub(super) use self::parts::{content_as_text, parts_as_text, texts};
 use self::summary::StoredSummary;
 use super::model::{Block, ModelReasoning, ToolResult, Turn};
 use crate::protocol::{

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     base::text::essence,
     files::inline_data,
-    llm::providers::wire,
+    llm::providers::{attachments, wire},
     protocol::{
         ContentPart, JsonObject, MessageContent, PartSource,
         file_activity::{FILE_NAME, FILE_TYPE, FILE_URL},
@@ -35,6 +35,24 @@ pub(in crate::llm) fn content_as_text(content: &MessageContent, mut text: impl F
 pub(in crate::llm) fn parts_as_text(parts: &[ContentPart], mut text: impl FnMut(&str) -> String) -> String {
     let texts = parts.iter().map(|part| wire::media(part).map_or_else(&mut text, |(kind, _)| wire::placeholder(kind)));
     texts.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the texts of a content, those of its text files and the names of its files among them.
+pub(in crate::llm) fn texts(content: &MessageContent) -> String {
+    let MessageContent::Parts(parts) = content else { return content.text().into_owned() };
+    let mut texts = String::new();
+    for part in parts {
+        match wire::media(part) {
+            Err(text) => texts.push_str(text),
+            Ok(_) => {
+                let part = normalised(part);
+                let Ok((_, media)) = wire::media(&part) else { continue };
+                texts.push_str(media.file_name().unwrap_or_default());
+                texts.extend(attachments::text_of(media).and_then(Result::ok).map(|(text, _)| text));
+            }
+        }
+    }
+    texts
 }
 
 /// Returns a note of a file that was handed over to the user, and its data if it is an image.

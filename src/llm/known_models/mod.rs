@@ -230,6 +230,12 @@ impl KnownTables {
         tables.openai.check::<OpenAiRules>("openai")?;
         tables.anthropic.check::<ClaudeRules>("anthropic")?;
         tables.gemini.check::<GeminiRules>("gemini")?;
+        // An empty one would be found everywhere.
+        let of_thoughts = tables.thoughts.iter().flat_map(|it| [&it.opening, &it.closing].into_iter().chain(&it.then));
+        let of_calls = tables.written_calls.iter().map(|it| &it.opening);
+        if of_thoughts.chain(of_calls).any(String::is_empty) {
+            return Err("the brackets of `thoughts` and the openings of `written_calls` cannot be empty".to_owned());
+        }
         Ok(tables)
     }
 

@@ -120,7 +120,7 @@ fn label(kind: &str, media: &MediaPart) -> String {
 
 /// Returns the beginning of the text and whether it was cut, if this is a text file with its data. `history` has made data
 /// of `data:` URLs.
-fn text_of(media: &MediaPart) -> Option<Result<(String, bool), &'static str>> {
+pub(in crate::llm) fn text_of(media: &MediaPart) -> Option<Result<(String, bool), &'static str>> {
     let PartSource::Data { value, mime_type } = &media.source else { return None };
     if !is_text(mime_type, media.file_name()) {
         return None;

@@ -2,7 +2,7 @@
 
 pub(super) mod anthropic;
 mod api_host;
-mod attachments;
+pub(super) mod attachments;
 pub(super) mod chat;
 pub(super) mod gemini;
 pub(super) mod openai;

@@ -122,10 +122,15 @@ impl SentNames {
         let originals: HashMap<String, String> =
             self.sent.into_iter().map(|(original, sent)| (sent, original)).collect();
         let restored = answer.map(move |mut event| {
-            if let Ok(ModelEvent::Start { block: BlockStart::Call { name, .. }, .. }) = &mut event
-                && let Some(original) = originals.get(name.as_str())
-            {
-                name.clone_from(original);
+            let restore = |name: &mut String| {
+                if let Some(original) = originals.get(name.as_str()) {
+                    name.clone_from(original);
+                }
+            };
+            match &mut event {
+                Ok(ModelEvent::Start { block: BlockStart::Call { name, .. }, .. }) => restore(name),
+                Ok(ModelEvent::WrittenCalls { calls, .. }) => calls.iter_mut().for_each(|call| restore(&mut call.name)),
+                _ => {}
             }
             event
         });

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::refusal_texts::{FailureKind, kind_of};
 use crate::{
     base::{lenient_json::JoinedText, text::is_in},
-    llm::{Artefact, BlockStart, ModelEvent, StopReason},
-    protocol::{TokenUsage, ToolCallId},
+    llm::{Artefact, BlockStart, ModelEvent, StopReason, WrittenCall},
+    protocol::{FunctionCall, TokenUsage, ToolCallId},
 };
 
 /// The codes and types of errors after which a second attempt may succeed.
@@ -212,6 +212,23 @@ impl AnswerEvents {
             let (media_type, base64) = (media_type.to_owned(), base64.to_owned());
             self.events.push_back(ModelEvent::Media { media_type, base64 });
         }
+    }
+
+    /// Adds calls that the model wrote as text.
+    pub(in crate::llm) fn written_calls(&mut self, mut text: String, calls: Vec<FunctionCall>) {
+        // The text is whole, so halves of surrogate pairs have no other one in a later delta.
+        let whole = |text: &mut String| {
+            let mut joined = JoinedText::default();
+            joined.piece(text);
+            text.extend(joined.end());
+        };
+        whole(&mut text);
+        let calls = calls.into_iter().map(|mut call| {
+            whole(&mut call.arguments);
+            WrittenCall::new(call.name, call.arguments)
+        });
+        self.has_answer = true;
+        self.events.push_back(ModelEvent::WrittenCalls { text, calls: calls.collect() });
     }
 
     /// Adds the usage so far, unless it is absent or the same as before.

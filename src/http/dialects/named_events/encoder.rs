@@ -31,7 +31,7 @@ pub struct NamedEventEncoder {
     problem: Option<ReplyProblem>,
     /// The open text messages whose speaker is not `agent`: they have a name, or a subagent wrote them.
     speakers: Vec<(MessageId, String)>,
-    subagents: Vec<(SubagentRunId, String)>,
+    subagents: HashMap<SubagentRunId, String>,
     reasoning_spans: Vec<(Option<SubagentRunId>, MessageId)>,
     reasoning_messages: Vec<OpenReasoningMessage>,
     /// The calls of the last messages snapshot, which precedes every interrupt.
@@ -76,7 +76,7 @@ impl SseDialect for NamedEventEncoder {
             Event::StepStarted(e) => self.status("step_started", &e.step_name, None, out),
             Event::StepFinished(e) => self.status("step_finished", &e.step_name, None, out),
             Event::SubagentStarted(e) => {
-                self.subagents.push((e.subagent_run_id.clone(), e.name.clone()));
+                self.subagents.entry(e.subagent_run_id.clone()).or_insert_with(|| e.name.clone());
                 self.status("agent_started", &e.name, None, out);
             }
             Event::SubagentFinished(e) => {
@@ -216,7 +216,7 @@ impl NamedEventEncoder {
     }
 
     fn subagent_name(&self, run: &SubagentRunId) -> Option<String> {
-        self.subagents.iter().find(|(id, _)| id == run).map(|(_, name)| name.clone())
+        self.subagents.get(run).cloned()
     }
 }
 

@@ -2,10 +2,7 @@
 //! request replies to them, and the reply goes to the agent that raised them, on either route. Decisions on a thread
 //! without open interrupts get an `error` event and start no run.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use axum::{
     Extension,
@@ -161,10 +158,14 @@ async fn edited_calls(
         return Ok(HashMap::new());
     }
     let thread = threads.read(key).await?;
-    let asked: HashSet<_> = open.iter().filter_map(|interrupt| interrupt.tool_call_id.as_ref()).collect();
+    let asked: HashMap<_, _> = open.iter().filter_map(|asked| Some((asked.tool_call_id.as_ref()?, asked))).collect();
     let branch = thread.current_branch();
-    let calls = branch.iter().flat_map(|message| message.tool_calls()).filter(|call| asked.contains(&call.id));
-    Ok(calls.filter_map(|call| Some((call.id.clone(), serde_json::from_str(&call.function.arguments).ok()?))).collect())
+    let calls = branch.iter().flat_map(|message| message.tool_calls());
+    let arguments = calls.filter_map(|call| {
+        let shown = asked.get(&call.id)?.arguments().cloned();
+        Some((call.id.clone(), shown.or_else(|| serde_json::from_str(&call.function.arguments).ok())?))
+    });
+    Ok(arguments.collect())
 }
 
 fn nothing_open(thread_id: &ThreadId) -> Response {

@@ -29,7 +29,8 @@ fn action_question(interrupts: &[&Interrupt], calls: &HashMap<ToolCallId, Functi
             Some(config) => config.allowed_decisions.retain(|decision| allowed.contains(decision)),
             None => configs.push(ReviewConfig { action_name: name.clone(), allowed_decisions: allowed }),
         }
-        let arguments = call.and_then(|call| serde_json::from_str(&call.arguments).ok()).unwrap_or_default();
+        let of_call = || call.and_then(|call| serde_json::from_str(&call.arguments).ok());
+        let arguments = interrupt.arguments().cloned().or_else(of_call).unwrap_or_default();
         let (action_id, description) = (interrupt.id.as_str().to_owned(), interrupt.message.clone());
         actions.push(ActionRequest { action_id, name, arguments, description });
     }

@@ -2,7 +2,7 @@
 //! page has to run, without which its client runs none, and metadata, without which its client lets nobody answer an
 //! interrupt.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -21,8 +21,9 @@ pub(crate) struct TanStackEncoder {
     sse: Sse,
     number: Option<u64>,
     calls: HashMap<ToolCallId, FunctionCall>,
-    /// The calls of this run without a result.
-    open: Vec<ToolCallId>,
+    /// The calls of this run, and those that have a result.
+    begun: Vec<ToolCallId>,
+    answered: HashSet<ToolCallId>,
 }
 
 impl SseDialect for TanStackEncoder {
@@ -34,10 +35,9 @@ impl SseDialect for TanStackEncoder {
             match &finished.outcome {
                 Some(RunOutcome::Success { pending_tool_call_ids }) => self.page_calls(pending_tool_call_ids, out),
                 Some(RunOutcome::Interrupt { interrupts }) => {
-                    let asked: Vec<_> =
-                        interrupts.iter().filter_map(|interrupt| interrupt.tool_call_id.as_ref()).collect();
-                    self.open.retain(|id| !asked.contains(&id));
-                    self.page_calls(&self.open, out);
+                    self.answered.extend(interrupts.iter().filter_map(|interrupt| interrupt.tool_call_id.clone()));
+                    self.begun.retain(|id| !self.answered.contains(id));
+                    self.page_calls(&self.begun, out);
                     let mut interrupts = interrupts.clone();
                     interrupts.iter_mut().for_each(|interrupt| bind(interrupt, |id| self.calls.get(id)));
                     let mut finished = (**finished).clone();
@@ -63,14 +63,15 @@ impl SseDialect for TanStackEncoder {
             Event::ToolCallStart(e) => {
                 let call = FunctionCall { name: e.tool_call_name.to_string(), arguments: String::new() };
                 self.calls.insert(e.tool_call_id.clone(), call);
-                self.open.push(e.tool_call_id.clone());
+                self.answered.remove(&e.tool_call_id);
+                self.begun.push(e.tool_call_id.clone());
             }
             Event::ToolCallArgs(e) => {
                 if let Some(call) = self.calls.get_mut(&e.tool_call_id) {
                     call.arguments.push_str(&e.delta);
                 }
             }
-            Event::ToolCallResult(e) => self.open.retain(|id| *id != e.tool_call_id),
+            Event::ToolCallResult(e) => _ = self.answered.insert(e.tool_call_id.clone()),
             // It precedes each interrupt, which can be about a call of an earlier run.
             Event::MessagesSnapshot(e) => {
                 let calls = e.messages.iter().flat_map(|message| message.tool_calls());
@@ -99,10 +100,12 @@ impl TanStackEncoder {
 pub(super) fn bind<'a>(interrupt: &mut Interrupt, call: impl Fn(&ToolCallId) -> Option<&'a FunctionCall>) {
     let call = interrupt.tool_call_id.as_ref().and_then(call);
     let name = call.map_or(&interrupt.reason, |call| &call.name);
+    // The arguments that run, where the agent says which.
+    let arguments = interrupt.arguments().cloned().map(Value::Object);
     let members = [
         ("kind", json!("approval")),
         ("toolName", json!(name)),
-        ("input", call.and_then(input).unwrap_or_else(|| json!({}))),
+        ("input", arguments.or_else(|| call.and_then(input)).unwrap_or_else(|| json!({}))),
     ];
     let metadata = interrupt.metadata.get_or_insert_default();
     for (member, value) in members {

@@ -4,6 +4,10 @@ use super::super::tests::{Scripted, ask, call, done, increment, play, text};
 use super::*;
 use crate::{llm::LlmAgent, tools::Approval};
 
+fn builder<'r>(provider: &'r str, cx: &'r RunContext, earlier: &'r mut EarlierAnswers) -> AnswerBuilder<'r> {
+    AnswerBuilder::new(provider, earlier, ForeignTexts { cx, messages: &[], current: Vec::new() })
+}
+
 fn skipped(name: &str) -> Vec<ModelEvent> {
     let attachment = SkippedAttachment {
         kind: "document",
@@ -37,8 +41,9 @@ fn citations_are_in_the_metadata_of_their_message() {
         ModelEvent::End { index: 0, artefact: None },
         ModelEvent::Stop(StopReason::Done),
     ];
-    let mut earlier = EarlierAnswers::new(RunContext::new("t", "r", "a"), HashSet::new());
-    let mut builder = AnswerBuilder::new("p", &mut earlier);
+    let cx = RunContext::new("t", "r", "a");
+    let mut earlier = EarlierAnswers::new(cx.clone(), HashSet::new());
+    let mut builder = builder("p", &cx, &mut earlier);
     let mut events = Vec::new();
     for event in cited.clone() {
         builder.apply(event, &mut events);
@@ -59,8 +64,9 @@ fn reasoning_keeps_the_name_of_its_vendor_also_without_an_artefact() {
         ModelEvent::End { index: 0, artefact: None },
         ModelEvent::Stop(StopReason::Done),
     ];
-    let mut earlier = EarlierAnswers::new(RunContext::new("t", "r", "a"), HashSet::new());
-    let mut builder = AnswerBuilder::new("deepseek", &mut earlier);
+    let cx = RunContext::new("t", "r", "a");
+    let mut earlier = EarlierAnswers::new(cx.clone(), HashSet::new());
+    let mut builder = builder("deepseek", &cx, &mut earlier);
     let mut events = Vec::new();
     for event in thought {
         builder.apply(event, &mut events);

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Bounds the memory.
-const MAX_CALLS: usize = 512;
+pub(super) const MAX_CALLS: usize = 512;
 
 #[derive(Debug, Default)]
 pub(super) struct ChatCalls {

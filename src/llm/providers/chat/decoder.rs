@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     calls::ChatCalls,
@@ -12,7 +12,6 @@ use super::{
     written_calls::{WrittenCallReader, WrittenEnd},
 };
 use crate::{
-    base::repairs::{Partner, Repair, repaired},
     llm::{
         BlockStart, StopReason,
         known_models::{Profile, ReasoningMember, ThinkTags},
@@ -26,9 +25,6 @@ use crate::{
     tools::ToolSpec,
 };
 
-/// The number of the first call that was written as text. Servers number theirs from 0.
-const FIRST_WRITTEN: u64 = 1 << 32;
-
 #[derive(Default)]
 pub(in crate::llm) struct ChatDecoder {
     model: String,
@@ -39,8 +35,7 @@ pub(in crate::llm) struct ChatDecoder {
     /// The details of the open block of reasoning, if they return to the model.
     details: Option<ReasoningDetails>,
     calls: ChatCalls,
-    /// The number of calls that were written as text.
-    written_calls: u64,
+    has_written_calls: bool,
     /// The type of a call that is not a function's.
     unknown_tool: Option<String>,
     has_text: bool,
@@ -182,11 +177,15 @@ impl ChatDecoder {
     fn check_content(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let Some(kind) = self.unknown_tool.take() else { return Ok(()) };
         self.add_held(output)?;
-        if self.has_text || !self.calls.is_empty() {
+        if self.has_text || self.has_calls() {
             return Ok(());
         }
         let message = format!("the model called a tool of the type {kind:?}, which only the provider can run");
         Err(DecodeFault::Failed { kind: FailureKind::Other, message })
+    }
+
+    fn has_calls(&self) -> bool {
+        self.has_written_calls || !self.calls.is_empty()
     }
 
     /// Adds text that may begin with tagged reasoning.
@@ -202,20 +201,14 @@ impl ChatDecoder {
     fn add_held(&mut self, output: &mut AnswerEvents) -> Result<(), DecodeFault> {
         let held = self.tags.end();
         self.add_pieces(held, output)?;
-        match self.written.end() {
-            WrittenEnd::Text(text) => self.add_text(PieceKind::Text, &text, output),
-            WrittenEnd::Calls(calls) => {
-                self.close(output)?;
-                for call in calls {
-                    // Each has a number of its own, so that none continues another.
-                    repaired(Partner::Model, Repair::WrittenCall);
-                    let index = FIRST_WRITTEN + self.written_calls;
-                    self.written_calls += 1;
-                    self.calls.add_piece(&json!({"index": index, "function": call}), output)?;
-                }
-                Ok(())
-            }
+        let WrittenEnd { text, calls } = self.written.end();
+        if calls.is_empty() {
+            return self.add_text(PieceKind::Text, &text, output);
         }
+        self.close(output)?;
+        self.has_written_calls = true;
+        output.written_calls(text, calls);
+        Ok(())
     }
 
     /// Adds text that may have calls.
@@ -324,7 +317,7 @@ impl Decoder for ChatDecoder {
         // Some servers send the reason `stop` after calls, or `tool_calls` without any. So the calls decide.
         output.stop(match self.reason.take() {
             None | Some(StopReason::Done) if self.refused => StopReason::Refused,
-            None | Some(StopReason::Done) if !self.calls.is_empty() => StopReason::Calls,
+            None | Some(StopReason::Done) if self.has_calls() => StopReason::Calls,
             None => StopReason::Done,
             Some(reason) => reason,
         });

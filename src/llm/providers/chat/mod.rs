@@ -6,12 +6,12 @@ pub(in crate::llm) mod decoder;
 mod messages;
 mod reasoning;
 pub(in crate::llm) mod request;
-mod tags;
+pub(in crate::llm) mod tags;
 mod text_chunk;
 mod thinking;
 mod user_parts;
 pub(super) mod warnings;
-mod written_calls;
+pub(in crate::llm) mod written_calls;
 
 use super::wire::OPENAI;
 use crate::llm::known_models::Profile;

@@ -8,16 +8,16 @@ use crate::llm::known_models::{ThinkTags, ThoughtBrackets};
 const MAX_WHITE_SPACE: usize = 1024;
 
 /// A part of the model's answer, with its text.
-pub(super) type AnswerPiece = (PieceKind, String);
+pub(in crate::llm) type AnswerPiece = (PieceKind, String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PieceKind {
+pub(in crate::llm) enum PieceKind {
     Text,
     Reasoning,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct TagReader {
+pub(in crate::llm) struct TagReader {
     state: TagState,
     /// Text that may be a part of a tag, or white space around one.
     held: String,
@@ -44,7 +44,7 @@ enum TagState {
 }
 
 impl TagReader {
-    pub(super) fn new(tags: ThinkTags, brackets: Arc<[ThoughtBrackets]>) -> Self {
+    pub(in crate::llm) fn new(tags: ThinkTags, brackets: Arc<[ThoughtBrackets]>) -> Self {
         let state = match tags {
             ThinkTags::Paired => TagState::Begin { is_reasoning: false },
             ThinkTags::Closing => TagState::Begin { is_reasoning: true },
@@ -58,10 +58,11 @@ impl TagReader {
         self.state == TagState::Text
     }
 
-    pub(super) fn read(&mut self, text: &str) -> Vec<AnswerPiece> {
-        let mut pieces = Vec::new();
-        self.held.push_str(text);
-        while self.step(&mut pieces) {}
+    pub(in crate::llm) fn read(&mut self, text: &str) -> Vec<AnswerPiece> {
+        let (held, mut pieces) = (std::mem::take(&mut self.held) + text, Vec::new());
+        let mut rest = held.as_str();
+        while self.step(&mut rest, &mut pieces) {}
+        self.held = rest.to_owned();
         pieces
     }
 
@@ -82,14 +83,14 @@ impl TagReader {
         }
     }
 
-    /// Returns `true` if there is more to do with the text that is held.
-    fn step(&mut self, pieces: &mut Vec<AnswerPiece>) -> bool {
+    /// Takes from the beginning of `rest` what is decided. Returns `true` if there is more to do with what is left.
+    fn step(&mut self, rest: &mut &str, pieces: &mut Vec<AnswerPiece>) -> bool {
         match self.state {
             TagState::Begin { is_reasoning } => {
-                let text = self.held.trim_start();
-                let white_space = self.held.len() - text.len();
+                let text = rest.trim_start();
+                let white_space = rest.len() - text.len();
                 if let Some(at) = self.brackets.iter().position(|it| text.starts_with(&it.opening)) {
-                    self.held.drain(..white_space + self.brackets[at].opening.len());
+                    *rest = &text[self.brackets[at].opening.len()..];
                     self.state = TagState::Reasoning { brackets: Some(at), is_begun: false };
                     return true;
                 }
@@ -102,32 +103,24 @@ impl TagReader {
             }
             TagState::Reasoning { brackets, is_begun } => {
                 if !is_begun {
-                    self.drop_white_space();
+                    *rest = rest.trim_start();
                 }
-                let closing = || self.brackets.iter().enumerate().filter(|(at, _)| brackets.is_none_or(|it| it == *at));
-                let found = closing().filter_map(|(at, it)| Some((self.held.find(&it.closing)?, at))).min();
-                let (end, next) = match found {
-                    Some((place, at)) => (place, place + self.brackets[at].closing.len()),
-                    None => {
-                        let tags = closing().map(|(_, it)| it.closing.as_str());
-                        let end = self.held.len() - longest_start_of_tag(&self.held, tags);
-                        (end, end)
-                    }
-                };
+                let closing = self.brackets.iter().enumerate().filter(|(at, _)| brackets.is_none_or(|it| it == *at));
+                let (end, found) = first_tag(rest, closing.map(|(at, it)| (at, it.closing.as_str())));
                 if end > 0 {
-                    pieces.push((PieceKind::Reasoning, self.held[..end].to_owned()));
+                    pieces.push((PieceKind::Reasoning, rest[..end].to_owned()));
                     self.state = TagState::Reasoning { brackets, is_begun: true };
                 }
-                self.held.drain(..next);
-                if let Some((_, at)) = found {
+                *rest = &rest[end + found.map_or(0, |at| self.brackets[at].closing.len())..];
+                if let Some(at) = found {
                     self.state = TagState::AfterReasoning { brackets: at };
                 }
                 found.is_some()
             }
-            TagState::AfterReasoning { brackets } => self.after_reasoning(brackets),
+            TagState::AfterReasoning { brackets } => self.after_reasoning(rest, brackets),
             TagState::Text => {
-                if !self.held.is_empty() {
-                    pieces.push((PieceKind::Text, std::mem::take(&mut self.held)));
+                if !rest.is_empty() {
+                    pieces.push((PieceKind::Text, std::mem::take(rest).to_owned()));
                 }
                 false
             }
@@ -135,41 +128,47 @@ impl TagReader {
     }
 
     /// Drops what may stand before the answer, or before another thought where something may.
-    fn after_reasoning(&mut self, brackets: usize) -> bool {
-        self.drop_white_space();
+    fn after_reasoning(&mut self, rest: &mut &str, brackets: usize) -> bool {
+        *rest = rest.trim_start();
         let then = &self.brackets[brackets].then;
-        if self.held.is_empty() {
+        if rest.is_empty() {
             return false;
         }
-        if let Some(tag) = then.iter().find(|tag| self.held.starts_with(tag.as_str())) {
-            self.held.drain(..tag.len());
+        if let Some(after) = then.iter().find_map(|tag| rest.strip_prefix(tag.as_str())) {
+            *rest = after;
             return true;
         }
         let mut more = self.brackets.iter().enumerate().filter(|(_, it)| !then.is_empty() && it.then == *then);
-        if let Some((at, next)) = more.clone().find(|(_, it)| self.held.starts_with(&it.opening)) {
-            self.held.drain(..next.opening.len());
+        if let Some((at, next)) = more.clone().find(|(_, it)| rest.starts_with(&it.opening)) {
+            *rest = &rest[next.opening.len()..];
             self.state = TagState::Reasoning { brackets: Some(at), is_begun: false };
             return true;
         }
-        let is_start = |tag: &String| tag.starts_with(&self.held);
+        let is_start = |tag: &String| tag.starts_with(*rest);
         if then.iter().any(is_start) || more.any(|(_, it)| is_start(&it.opening)) {
             return false;
         }
         self.state = TagState::Text;
         true
     }
-
-    fn drop_white_space(&mut self) {
-        let white_space = self.held.len() - self.held.trim_start().len();
-        self.held.drain(..white_space);
-    }
 }
 
-/// Returns the length of the longest end of `text` that a tag begins with.
-pub(super) fn longest_start_of_tag<'t>(text: &str, tags: impl Iterator<Item = &'t str>) -> usize {
-    let longest =
-        |tag: &str| (1..tag.len()).rev().find(|length| tag.get(..*length).is_some_and(|start| text.ends_with(start)));
-    tags.filter_map(longest).max().unwrap_or(0)
+/// Returns the place of the first of some tags, with its number; or else the place from which on the text may be the beginning
+/// of one, which is its end if it is none. Each place is looked at once.
+pub(super) fn first_tag<'t>(
+    text: &str,
+    tags: impl Iterator<Item = (usize, &'t str)> + Clone,
+) -> (usize, Option<usize>) {
+    for (place, _) in text.char_indices() {
+        let rest = &text[place..];
+        if let Some((number, _)) = tags.clone().find(|(_, tag)| rest.starts_with(tag)) {
+            return (place, Some(number));
+        }
+        if tags.clone().any(|(_, tag)| tag.starts_with(rest)) {
+            return (place, None);
+        }
+    }
+    (text.len(), None)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     base::permits::ANONYMOUS,
     protocol::{
-        Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus, ToolCall,
+        Interrupt, JsonObject, Messages, ResumeEntry, ResumeStatus,
         approval::{ApprovalDecision, allows_edits, allows_reason, asks_for_approval},
         own_names::VISIT_URL,
         schema::compile_response_schema,
@@ -75,6 +75,10 @@ pub(super) fn show(interrupt: &Interrupt, messages: &Messages, console: &mut Con
         console.note(Style::Bold, &format!("  {}", printable_line(url)));
     } else if let Some(id) = &interrupt.tool_call_id {
         match find_call(messages, id) {
+            _ if let Some(arguments) = interrupt.arguments() => {
+                let arguments = serde_json::to_string(arguments).unwrap_or_default();
+                console.note(Style::Bold, &format!("  {}", printable_line(&arguments)));
+            }
             Some(call) => console.note(Style::Bold, &format!("  {}", call_text(call))),
             None => console.note(Style::Failure, "  The call is unknown to this chat."),
         }
@@ -90,7 +94,9 @@ async fn ask(interrupt: &Interrupt, messages: &Messages, console: &mut Console) 
     console.drop_typed_lines()?;
     console.note(Style::Dim, &format!("{CANCEL} leaves the question without an answer, {QUIT} ends the chat"));
     let call = interrupt.tool_call_id.as_ref().and_then(|id| find_call(messages, id));
-    let arguments = call.and_then(editable_arguments).unwrap_or_default();
+    let written = || -> Option<JsonObject> { serde_json::from_str(&call?.function.arguments).ok() };
+    let arguments = interrupt.arguments().cloned().or_else(written);
+    let arguments = arguments.as_ref().and_then(editable_arguments).unwrap_or_default();
     loop {
         let payload = match &interrupt.response_schema {
             None if visit_url(interrupt).is_some() => {
@@ -127,9 +133,8 @@ async fn ask_to_edit(prompt: &str, text: &str, console: &mut Console) -> Result<
 }
 
 /// Returns the arguments of a call as one line to edit; `None` if a terminal would obey or hide a part of them.
-fn editable_arguments(call: &ToolCall) -> Option<String> {
-    let arguments: JsonObject = serde_json::from_str(&call.function.arguments).ok()?;
-    serde_json::to_string(&arguments).ok().filter(|line| printable_line(line) == *line)
+fn editable_arguments(arguments: &JsonObject) -> Option<String> {
+    serde_json::to_string(arguments).ok().filter(|line| printable_line(line) == *line)
 }
 
 async fn ask_approval(schema: &JsonObject, arguments: &str, console: &mut Console) -> Result<Value, NoReply> {
@@ -211,9 +216,9 @@ mod tests {
 
     #[test]
     fn arguments_that_a_terminal_would_hide_are_not_put_on_the_line() {
-        let editable = |arguments: &str| editable_arguments(&ToolCall::new("c", "send", arguments));
+        let editable = |arguments: &str| editable_arguments(&serde_json::from_str(arguments).unwrap());
         assert_eq!(editable("{\n  \"to\": \"Ann\"\n}").as_deref(), Some("{\"to\":\"Ann\"}"));
-        for arguments in ["", "{", "[]", "{\"to\":\"\u{9b}2J\"}", "{\"to\":\"\u{202e}nnA\"}"] {
+        for arguments in ["{\"to\":\"\u{9b}2J\"}", "{\"to\":\"\u{202e}nnA\"}"] {
             assert_eq!(editable(arguments), None, "{arguments:?}");
         }
     }

@@ -6,8 +6,8 @@ use super::*;
 use crate::{
     llm::{
         Artefact, KnownModels,
-        ModelEvent::{self, Delta, End, Start, Stop, Usage},
-        ProfileOptions,
+        ModelEvent::{self, Delta, End, Start, Stop, Usage, WrittenCalls},
+        ProfileOptions, WrittenCall,
     },
     protocol::TokenUsage,
 };

@@ -15,13 +15,10 @@ fn reader_of(server: &str) -> WrittenCallReader {
 fn split(pieces: &[&str]) -> (String, Vec<(String, String)>) {
     let mut reader = reader_of("vllm");
     let mut text: String = pieces.iter().map(|piece| reader.read(piece)).collect();
-    let calls = match reader.end() {
-        WrittenEnd::Calls(calls) => calls,
-        WrittenEnd::Text(held) => {
-            text.push_str(&held);
-            Vec::new()
-        }
-    };
+    let WrittenEnd { text: held, calls } = reader.end();
+    if calls.is_empty() {
+        text.push_str(&held);
+    }
     (text, calls.into_iter().map(|call| (call.name, call.arguments)).collect())
 }
 

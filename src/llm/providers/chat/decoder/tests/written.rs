@@ -13,15 +13,14 @@ fn a_call_that_is_written_as_text_ends_the_answer_with_calls() {
     let tools: Arc<[ToolSpec]> = Arc::new([ToolSpec::new("look_up", "", json!({}))]);
     let (found, whole) = decode_with(decoder_with("vllm", tools.clone()), &events).unwrap();
     assert!(whole);
-    let calls = |events: &[ModelEvent]| {
-        events
-            .iter()
-            .any(|event| matches!(event, Start { block: BlockStart::Call { name, .. }, .. } if name == "look_up"))
+    let written = WrittenCalls {
+        text: "<tool_call>{\"name\":\"look_up\",\"arguments\":{\"a\":1}}</tool_call>".to_owned(),
+        calls: vec![WrittenCall::new("look_up", "{\"a\":1}")],
     };
-    assert!(calls(&found) && found.contains(&Stop(StopReason::Calls)), "{found:?}");
-    assert!(found.contains(&Delta { index: 2, text: "{\"a\":1}".to_owned() }), "{found:?}");
+    assert!(found.contains(&written) && found.contains(&Stop(StopReason::Calls)), "{found:?}");
     for (server, tools) in [("openai", tools), ("vllm", Arc::default())] {
         let (found, _) = decode_with(decoder_with(server, tools), &events).unwrap();
-        assert!(!calls(&found) && found.contains(&Stop(StopReason::Done)), "{found:?}");
+        assert!(!found.iter().any(|event| matches!(event, WrittenCalls { .. })), "{found:?}");
+        assert!(found.contains(&Stop(StopReason::Done)), "{found:?}");
     }
 }
