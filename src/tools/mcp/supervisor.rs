@@ -108,13 +108,13 @@ impl Supervisor {
                     opening = if opened.client.has_initialize() { Opening::Initialize } else { Opening::Discover };
                     let (since, opened) = (Instant::now(), connection.insert(opened));
                     let reason = self.follow(opened).await;
-                    *self.caller.client.lock() = Err(reason.clone());
+                    *self.caller.client.lock() = Err(self.redacted(reason.clone()));
                     opened.close().await;
                     *connection = None;
                     (reason, since.elapsed())
                 }
             };
-            let next = next_pause(pause, uptime);
+            let (reason, next) = (self.redacted(reason), next_pause(pause, uptime));
             pause = Some(next);
             let server = &*self.caller.server;
             tracing::warn!(server, why = reason, again_in = ?next, "the MCP server is not available");
@@ -122,6 +122,14 @@ impl Supervisor {
             self.settle();
             sleep(next).await;
         }
+    }
+
+    fn redacted(&self, reason: String) -> String {
+        let tokens = match &self.transport {
+            McpTransport::Http { tokens, .. } => tokens.as_ref(),
+            McpTransport::Command { .. } => None,
+        };
+        self.caller.redacted(reason, tokens)
     }
 
     async fn open(&self, first: Opening) -> Result<McpConnection, String> {
@@ -162,7 +170,11 @@ impl Supervisor {
                 }
                 Ok(Err(RequestError::Refused { reason, .. })) => {
                     if refusal.as_ref() != Some(&reason) {
-                        tracing::warn!(server, why = reason, "the MCP server does not list its tools again");
+                        tracing::warn!(
+                            server,
+                            why = self.redacted(reason.clone()),
+                            "the MCP server does not list its tools again"
+                        );
                     }
                     refusal = Some(reason);
                 }
