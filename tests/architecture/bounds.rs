@@ -139,6 +139,11 @@ const TESTS: &[(&str, &str, &str)] = &[
         "tests/run/interrupts.rs",
         "answers_that_are_hard_to_check_leave_the_server_responsive",
     ),
+    (
+        "what refusals and counts of a model's provider have taught: parameters, media, window",
+        "src/llm/learned.rs",
+        "an_owner_with_many_facts_and_many_owners_push_out_only_the_oldest",
+    ),
     ("tool calls", "tests/llm/models/options.rs", "calls_beyond_the_limit_are_not_run"),
     (
         "resources that a page of an MCP server reads",

@@ -226,6 +226,15 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_request_that_was_sent_in_as_many_forms_as_it_may_be_is_not_shortened() {
+        let (model, requests) = narrow(0, trim_at(None));
+        let request = conversation(30);
+        assert_eq!((0..9).filter(|_| request.trace.count_changed_request()).count(), 7);
+        play(&model, request).await;
+        assert_eq!(requests.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
     async fn a_refusal_shortens_no_request_of_another_thread() {
         let (model, requests) = narrow(9, trim_at(None));
         play(&model, conversation(7)).await;

@@ -183,7 +183,7 @@ impl Transport {
                         // without a handshake. The end is nearly always there already.
                         let _ = timeout(retry::END_OF_BODY_TIMEOUT, answer.next()).await;
                     }
-                    if step.is_ok() && output.has_answer || matches!(step, Ok(DecodeStep::Complete)) {
+                    if output.has_answer || matches!(step, Ok(DecodeStep::Complete)) {
                         transport.refused.answered(&mut form);
                     }
                     while let Some(event) = output.events.pop_front() {
