@@ -55,8 +55,9 @@ impl<V: Clone> Learned<V> {
         let Some(thread) = thread else { return };
         let digest = self.digest(thread, about);
         let mut by_owner = self.by_owner.lock();
-        let facts = by_owner.entry(thread.owner.clone()).or_insert_with(|| LruCache::new(MAX_FACTS_OF_OWNER));
+        let mut facts = by_owner.remove(&*thread.owner).unwrap_or_else(|| LruCache::new(MAX_FACTS_OF_OWNER));
         facts.insert(digest, (fact, Instant::now()));
+        by_owner.insert(thread.owner.clone(), facts);
     }
 
     pub(in crate::llm) fn forget(&self, thread: Option<&ThreadKey>, about: impl Hash) {
@@ -107,12 +108,12 @@ mod tests {
     fn an_owner_with_many_facts_and_many_owners_push_out_only_the_oldest() {
         let learned = Learned::by(Scope::Owner);
         let (own, neighbour) = (thread("a", "1"), thread("b", "1"));
-        learned.set(Some(&neighbour), 0, ());
+        learned.set(Some(&neighbour), 0_usize, ());
         (0..MAX_FACTS_OF_OWNER + 1).for_each(|about| learned.set(Some(&own), about, ()));
-        assert_eq!((learned.get(Some(&own), 0), learned.get(Some(&own), 1)), (None, Some(())));
-        assert_eq!(learned.get(Some(&neighbour), 0), Some(()), "the facts of an owner take no other's place");
-        (1..MAX_OWNERS).for_each(|owner| learned.set(Some(&thread(&format!("key:{owner}"), "1")), 0, ()));
-        assert_eq!((learned.get(Some(&own), 1), learned.get(Some(&neighbour), 0)), (None, Some(())));
+        assert_eq!((learned.get(Some(&own), 0_usize), learned.get(Some(&own), 1_usize)), (None, Some(())));
+        assert_eq!(learned.get(Some(&neighbour), 0_usize), Some(()), "the facts of an owner take no other's place");
+        (1..MAX_OWNERS).for_each(|owner| learned.set(Some(&thread(&format!("key:{owner}"), "1")), 0_usize, ()));
+        assert_eq!((learned.get(Some(&own), 1_usize), learned.get(Some(&neighbour), 0_usize)), (None, Some(())));
         assert_eq!(learned.by_owner.lock().len(), MAX_OWNERS);
     }
 
