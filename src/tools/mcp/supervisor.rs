@@ -251,7 +251,7 @@ mod tests {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 
     use super::*;
-    use crate::tools::{mcp::McpServerOptions, secrets::Secrets};
+    use crate::tools::{mcp::McpServerOptions, options::HeaderSource, secrets::Secrets};
 
     /// A server of 2026-07-28 that notes the seconds at which it lists its tools, the second of which cannot be used.
     async fn serve(stream: DuplexStream, cache: Value, lists: Arc<Mutex<Vec<u64>>>) {
@@ -328,6 +328,32 @@ mod tests {
         // Without a time, the list is what shows that the server responds.
         let without = json!({ "ttlMs": 0, "cacheScope": "private" });
         assert_eq!(lists_within(minutes(2), without).await, (vec![0, 30, 60, 90], 1));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_repeats_a_secret_header_shows_it_in_no_log() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut options = McpServerOptions::url(format!("http://{}/mcp", listener.local_addr().unwrap()));
+        let refuse = || async { (http::StatusCode::FORBIDDEN, "no entry with plainwordsfortests") };
+        tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(refuse)).await });
+        let header = HeaderSource::Text("Bearer plainwordsfortests".to_owned());
+        options.headers.insert("Authorization".to_owned(), header);
+        let transport = options.transport(None).unwrap();
+        let McpTransport::Http { headers, .. } = &transport else { panic!() };
+        let secrets = Secrets::of_headers(headers);
+        let caller = Arc::new(McpCaller::new("test".into(), options, secrets, None).unwrap());
+        let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
+        let log = Log::default();
+        let written = log.clone();
+        let _logged =
+            tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(move || written.clone()).finish());
+        let (mut settled, mut connection) = (supervisor.tools.subscribe(), None);
+        tokio::select! {
+            () = supervisor.keep_connected(&mut connection) => {}
+            _ = settled.changed() => {}
+        }
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(log.contains("no entry with [redacted]") && !log.contains("plainwords"), "{log}");
     }
 
     #[test]
