@@ -22,6 +22,7 @@ use crate::{
     files::RunFiles,
     observe::RunObserver,
     protocol::{MessageId, RunId, SubagentRunId, ThreadId, TokenUsage},
+    store::ThreadKey,
 };
 
 /// The request headers passed to agents (`pass_headers`), in the order of the request, and what else a run has of its request.
@@ -85,6 +86,8 @@ pub struct RunContext {
 /// What a run's context has from its start.
 pub(crate) struct ContextParts {
     pub(crate) identity: RunIdentity,
+    /// The thread for which models are asked: that of the run, or the one whose title the run makes.
+    pub(crate) asked_for: ThreadKey,
     pub(crate) forwarded: Forwarded,
     /// Whether the client may give the model instructions, also by its context and state.
     pub(crate) accepts_instructions: bool,
@@ -127,8 +130,10 @@ impl fmt::Debug for RunContext {
 impl ContextParts {
     /// Those of a run without a server.
     pub(crate) fn new(identity: RunIdentity) -> Self {
+        let asked_for = ThreadKey { owner: owner_of(identity.principal.as_ref()), id: identity.thread_id.clone() };
         Self {
             identity,
+            asked_for,
             forwarded: Forwarded::new([]),
             accepts_instructions: true,
             client_messages: HashSet::new(),
@@ -329,6 +334,11 @@ impl RunContext {
     /// A random value of the run, also after another server has gone on with it.
     pub(crate) fn seed(&self) -> Uuid {
         self.parts.forwarded.seed
+    }
+
+    /// The thread for which models are asked, with its owner.
+    pub(crate) fn asked_for(&self) -> &ThreadKey {
+        &self.parts.asked_for
     }
 
     /// All names of the run.

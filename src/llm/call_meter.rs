@@ -43,6 +43,7 @@ impl CallMeter {
             scope.span().record("gen_ai.system_instructions", system_instructions(request));
             scope.span().record("gen_ai.input.messages", input_messages(request));
         }
+        request.thread = Some(cx.asked_for().clone());
         let recording = cx.observer().and_then(|observer| observer.recording.clone());
         request.trace = CallTrace::new(scope, recording, cx.owner());
         Self {

@@ -10,6 +10,9 @@ use parking_lot::Mutex;
 
 use crate::{base::trace::TraceScope, observe::recordings::LiveRecording};
 
+/// With the first one, eight requests for one answer, beside the retries after failures that pass.
+const MAX_CHANGED_REQUESTS: u32 = 7;
+
 /// What a model reports about a request, for logs, metrics and traces. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct CallTrace(Arc<TraceParts>);
@@ -18,6 +21,7 @@ pub struct CallTrace(Arc<TraceParts>);
 struct TraceParts {
     scope: TraceScope,
     retries: AtomicU32,
+    changed_requests: AtomicU32,
     request_id: Mutex<Option<String>>,
     recording: Option<LiveRecording>,
     owner: Arc<str>,
@@ -50,6 +54,12 @@ impl CallTrace {
     /// Counts a request that is sent to the provider again.
     pub fn count_retry(&self) {
         self.0.retries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request that is sent in another form, because the provider refused the one before. Returns `false` if the
+    /// request was sent in as many forms as it may be.
+    pub(super) fn count_changed_request(&self) -> bool {
+        self.0.changed_requests.fetch_add(1, Ordering::Relaxed) < MAX_CHANGED_REQUESTS
     }
 
     /// Sets the provider's id of the request. Of several requests for one answer, the last one counts.

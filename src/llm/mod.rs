@@ -9,6 +9,7 @@ mod context;
 pub mod fuzzing;
 mod history;
 mod known_models;
+mod learned;
 mod model;
 mod options;
 mod providers;

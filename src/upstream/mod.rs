@@ -12,6 +12,8 @@ pub(crate) mod body;
 pub mod events;
 #[cfg(feature = "llm")]
 pub(crate) mod public_hosts;
+#[cfg_attr(not(feature = "llm"), expect(dead_code, reason = "keys that change are those of models"))]
+pub(crate) mod scrub;
 pub(crate) mod secret_names;
 mod tls;
 pub(crate) mod trust;

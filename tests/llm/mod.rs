@@ -4,6 +4,7 @@ mod clouds;
 mod media;
 mod misbehaving;
 pub(crate) mod models;
+mod owners;
 mod parameters;
 mod pictures;
 pub(crate) mod providers;

@@ -4,7 +4,7 @@ use agui_server::llm::{
     Anthropic, Connection, Gemini, Model, ModelEvent, ModelOptions, ModelReasoning, ModelRequest, OpenAi, StopReason,
     Turn,
 };
-use agui_server::{llm::Block, protocol::ContentPart};
+use agui_server::{llm::Block, protocol::ContentPart, store::ThreadKey};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -101,7 +101,8 @@ fn user(text: &str) -> Turn {
 
 async fn ask(model: &dyn Model, turns: Vec<Turn>) -> Result<String, String> {
     let mut said = String::new();
-    let mut answer = model.stream(ModelRequest { turns, ..ModelRequest::default() });
+    let thread = Some(ThreadKey { owner: "key:ann".into(), id: "t".into() });
+    let mut answer = model.stream(ModelRequest { turns, thread, ..ModelRequest::default() });
     while let Some(event) = answer.next().await {
         match event.map_err(|error| error.message().to_owned())? {
             ModelEvent::Delta { text, .. } => said.push_str(&text),
@@ -135,6 +136,59 @@ async fn a_refused_parameter_is_left_out_once_and_for_all() {
             assert_eq!((&body["max_completion_tokens"], body.get("max_tokens")), (&json!(64), None));
         }
     }
+}
+
+#[tokio::test]
+async fn a_limit_that_is_refused_under_both_of_its_names_is_an_error() {
+    let provider = Provider::start_checked(|request| {
+        let name = ["max_tokens", "max_completion_tokens"].into_iter().find(|name| request.body.get(name).is_some())?;
+        let message = format!("Unsupported parameter: '{name}' is not supported with this model.");
+        Some(json!({"error": {"message": message, "param": name, "code": "unsupported_parameter"}}).to_string())
+    })
+    .await;
+    let model = OpenAi::chat(options("m", &provider)).unwrap();
+    for _ in 0..2 {
+        assert!(ask(&model, vec![user("hi")]).await.unwrap_err().contains("'max_completion_tokens' is not supported"));
+    }
+    assert_eq!(provider.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn what_may_be_kept_at_the_provider_is_never_left_out() {
+    let provider = Provider::start_checked(|request| {
+        let error = json!({"message": "Unknown parameter: 'store'.", "param": "store", "code": "unknown_parameter"});
+        request.body.get("store").is_some().then(|| json!({"error": error}).to_string())
+    })
+    .await;
+    let model = OpenAi::responses(options("m", &provider)).unwrap();
+    assert!(ask(&model, vec![user("hi")]).await.unwrap_err().contains("Unknown parameter: 'store'"));
+    let requests = provider.requests();
+    assert_eq!((requests.len(), &requests[0].body["store"]), (1, &json!(false)));
+}
+
+#[tokio::test]
+async fn a_request_is_sent_in_at_most_eight_forms() {
+    const NAMES: [&str; 9] = [
+        "temperature",
+        "top_p",
+        "top_k",
+        "frequency_penalty",
+        "presence_penalty",
+        "seed",
+        "stream_options",
+        "verbosity",
+        "prompt_cache_key",
+    ];
+    let provider = Provider::start_checked(|request| {
+        let name = NAMES.into_iter().find(|name| request.body.get(name).is_some())?;
+        Some(json!({"error": {"message": format!("Unknown parameter: '{name}'."), "param": name}}).to_string())
+    })
+    .await;
+    let mut options = options("m", &provider);
+    NAMES.iter().for_each(|name| _ = options.extra_body.insert((*name).to_owned(), json!(1)));
+    let model = OpenAi::chat(options).unwrap();
+    assert!(ask(&model, vec![user("hi")]).await.unwrap_err().contains("Unknown parameter"));
+    assert_eq!(provider.requests().len(), 8);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use super::{
     Beginning, estimate,
     options::{CONTEXT_TOO_LONG, ContextOptions, ContextPolicy},
     trim,
-    window::ContextWindow,
+    window::{Asked, ContextWindow},
 };
 use crate::llm::model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, describe_as};
 
@@ -39,15 +39,15 @@ impl Model for FittedModel {
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
         let (model, window) = (self.model.clone(), self.window.clone());
         let stream = stream! {
-            let name = request.model.clone().unwrap_or_else(|| model.name().to_owned());
-            if let Err(error) = fit(&mut request, &name, &window) {
+            let (asked, trace) = (Asked::new(request.thread.as_ref(), &request, &*model), request.trace.clone());
+            if let Err(error) = fit(&mut request, &asked, &window) {
                 yield Err(error);
                 return;
             }
             let mut retries = if window.options.policy == ContextPolicy::Fail { 0 } else { MAX_RETRIES };
             loop {
                 let estimate = estimate::of_request(&request);
-                // What is learned holds for the requests of all users, so a guess must not be learned.
+                // What is learned holds for later requests of the thread, so a guess must not be learned.
                 let mut may_count = !estimate::is_rough(&request);
                 let may_learn_refusal = may_count;
                 let shorter = (retries > 0).then(|| request.clone());
@@ -65,7 +65,7 @@ impl Model for FittedModel {
                                 && let Ok(ModelEvent::Usage(usage)) = &event
                                 && let Some(tokens) = usage.input_tokens
                             {
-                                window.counted(&name, estimate, tokens);
+                                window.counted(&asked, estimate, tokens);
                                 may_count = false;
                             }
                             yield event;
@@ -75,36 +75,42 @@ impl Model for FittedModel {
                     }
                 };
                 if may_learn_refusal {
-                    window.refused(&name, estimate);
+                    window.refused(&asked, estimate);
                 }
                 let excess = estimate - (estimate as f64 * SHARE_AFTER_REFUSAL) as u64;
-                let Some(shorter) = shorter.and_then(|mut it| trim::trim(&mut it.turns, excess).then_some(it)) else {
+                let shorter = shorter.and_then(|mut it| trim::trim(&mut it.turns, excess).then_some(it));
+                let Some(shorter) = shorter.filter(|_| trace.count_changed_request()) else {
                     yield Err(error);
                     return;
                 };
                 (request, retries) = (shorter, retries - 1);
-                tracing::info!(model = name, estimate, "the provider refused a request as too long; trying a shorter one");
+                tracing::info!(model = asked.model, estimate, "the provider refused a request as too long; trying a shorter one");
             }
         };
         stream.boxed()
     }
 }
 
-fn fit(request: &mut ModelRequest, name: &str, window: &ContextWindow) -> Result<(), ModelError> {
+fn fit(request: &mut ModelRequest, asked: &Asked, window: &ContextWindow) -> Result<(), ModelError> {
     let estimate = estimate::of_request(request);
     if window.options.policy == ContextPolicy::Fail {
-        let Some(tokens) = window.is_surely_exceeded(name, estimate) else { return Ok(()) };
-        let about = window.corrected(name, estimate);
+        let Some(tokens) = window.is_surely_exceeded(asked, estimate) else { return Ok(()) };
+        let about = window.corrected(asked, estimate);
         let message = format!(
             "The conversation is too long for the model: about {about} tokens, of at most {tokens}; start a new one"
         );
         return Err(ModelError::new(CONTEXT_TOO_LONG, message));
     }
-    let Some(limit) = window.limit(name).filter(|limit| estimate > *limit) else { return Ok(()) };
+    let Some(limit) = window.limit(asked).filter(|limit| estimate > *limit) else { return Ok(()) };
     let part = (limit / PARTS_OF_LIMIT).max(1);
     let excess = (estimate - limit).div_ceil(part) * part;
     if trim::trim(&mut request.turns, excess) {
-        tracing::info!(model = name, estimate, limit, "left out the beginning of a conversation that is too long");
+        tracing::info!(
+            model = asked.model,
+            estimate,
+            limit,
+            "left out the beginning of a conversation that is too long"
+        );
     }
     Ok(())
 }
@@ -120,6 +126,7 @@ mod tests {
     use crate::{
         llm::model::{Block, SkippedAttachment, StopReason, Turn},
         protocol::{ContentPart, TokenUsage},
+        store::ThreadKey,
     };
 
     /// Refuses requests with more turns than it reads. Counts two tokens for each estimated one, and then three times as many.
@@ -163,7 +170,13 @@ mod tests {
         let user = || Turn::User(vec![ContentPart::text("a long word ".repeat(80))]);
         let answer = || Turn::Assistant(vec![Block::Text("yes".to_owned())]);
         let turns = (0..pairs).flat_map(|_| [user(), answer()]).chain([user()]).collect();
-        ModelRequest { turns, ..ModelRequest::default() }
+        let thread = Some(ThreadKey { owner: "key:ann".into(), id: "t".into() });
+        ModelRequest { turns, thread, ..ModelRequest::default() }
+    }
+
+    fn asked(model: &FittedModel) -> Asked {
+        let request = conversation(0);
+        Asked::new(request.thread.as_ref(), &request, &*model.model)
     }
 
     async fn play(model: &FittedModel, request: ModelRequest) -> Vec<Result<ModelEvent, ModelError>> {
@@ -213,6 +226,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_request_that_was_sent_in_as_many_forms_as_it_may_be_is_not_shortened() {
+        let (model, requests) = narrow(0, trim_at(None));
+        let request = conversation(30);
+        assert_eq!((0..9).filter(|_| request.trace.count_changed_request()).count(), 7);
+        play(&model, request).await;
+        assert_eq!(requests.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_shortens_no_request_of_another_thread() {
+        let (model, requests) = narrow(9, trim_at(None));
+        play(&model, conversation(7)).await;
+        requests.lock().unwrap().clear();
+        for (owner, id) in [("key:bob", "t"), ("key:ann", "u")] {
+            let thread = Some(ThreadKey { owner: owner.into(), id: id.into() });
+            play(&model, ModelRequest { thread, ..conversation(7) }).await;
+        }
+        play(&model, conversation(7)).await;
+        let lengths = lengths(&requests);
+        assert_eq!(lengths[..4], [15, 9, 15, 9]);
+        assert!(lengths[4] < 15, "{lengths:?}");
+    }
+
+    #[tokio::test]
     async fn nothing_is_learned_from_a_request_with_media() {
         let (model, requests) = narrow(3, trim_at(None));
         let mut with_image = conversation(3);
@@ -221,7 +258,7 @@ mod tests {
         play(&model, with_image).await;
         requests.lock().unwrap().clear();
         play(&model, conversation(1)).await;
-        assert_eq!((lengths(&requests), model.window.limit("m")), (vec![3], None));
+        assert_eq!((lengths(&requests), model.window.limit(&asked(&model))), (vec![3], None));
     }
 
     #[tokio::test]
@@ -232,7 +269,7 @@ mod tests {
         assert!(estimate > 1_000, "{estimate}");
         // `Narrow` counts twice the estimate, and then what a paused answer would sum up.
         play(&model, request).await;
-        assert_eq!(model.window.corrected("m", 100), 200);
+        assert_eq!(model.window.corrected(&asked(&model), 100), 200);
     }
 
     #[tokio::test]

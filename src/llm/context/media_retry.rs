@@ -1,15 +1,10 @@
 //! A model that is asked again without media that its provider refuses, so that no picture makes a thread unusable: first
-//! without those of earlier turns, then without any. What was refused is not sent again while the process lives.
+//! without those of earlier turns, then without any. What was refused is not sent again with the same thread.
 
-use std::{
-    collections::VecDeque,
-    hash::{BuildHasher as _, RandomState},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use async_stream::stream;
 use futures::StreamExt as _;
-use parking_lot::Mutex;
 
 use super::{
     Beginning,
@@ -19,14 +14,14 @@ use super::{
 use crate::{
     base::RunErrorCode,
     llm::{
+        learned::{Learned, Scope},
         model::{Model, ModelError, ModelEvent, ModelRequest, ModelStream, SkippedAttachment, Turn, describe_as},
         providers::wire::{media, skipped_attachment},
     },
     protocol::{ContentPart, PartSource},
+    store::ThreadKey,
 };
 
-/// The number of refused media that a model remembers.
-const MAX_REMEMBERED: usize = 4096;
 /// What a refusal of a medium speaks of.
 const WORDS: [&str; 13] = [
     "image",
@@ -51,7 +46,7 @@ pub(in crate::llm) struct MediaRetryModel {
 
 impl MediaRetryModel {
     pub(in crate::llm) fn new(model: Arc<dyn Model>) -> Self {
-        Self { model, refused: Arc::default() }
+        Self { model, refused: Arc::new(RefusedMedia(Learned::by(Scope::Thread))) }
     }
 }
 
@@ -61,7 +56,8 @@ impl Model for MediaRetryModel {
     fn stream(&self, mut request: ModelRequest) -> ModelStream {
         let (model, refused, limits) = (self.model.clone(), self.refused.clone(), self.model.media_limits());
         let name = request.model.clone().unwrap_or_else(|| model.name().to_owned());
-        take_media(&mut request.turns, |part| refused.contains(&name, part));
+        let (thread, trace) = (request.thread.clone(), request.trace.clone());
+        take_media(&mut request.turns, |part| refused.contains(thread.as_ref(), &name, part));
         if !has_media(&mut request.turns) {
             return model.stream(request);
         }
@@ -76,10 +72,12 @@ impl Model for MediaRetryModel {
                 let mut answer = model.stream(std::mem::take(&mut request));
                 let Beginning { skipped, first } = Beginning::read(&mut answer).await;
                 let (error, mut fewer) = match (first, fewer) {
-                    (Some(Err(error)), Some(fewer)) if is_about_media(&error) => (error, fewer),
+                    (Some(Err(error)), Some(fewer)) if is_about_media(&error) && trace.count_changed_request() => {
+                        (error, fewer)
+                    }
                     (first, _) => {
                         if let Some(Ok(_)) = &first {
-                            blamed.iter().for_each(|part| refused.add(&name, part));
+                            blamed.iter().for_each(|part| refused.add(thread.as_ref(), &name, part));
                         }
                         for attachment in left_out.into_iter().chain(skipped) {
                             yield Ok(ModelEvent::Skipped(attachment));
@@ -104,31 +102,18 @@ impl Model for MediaRetryModel {
     }
 }
 
-/// The digests of media that a provider has refused, the oldest first.
-#[derive(Default)]
-struct RefusedMedia {
-    hasher: RandomState,
-    digests: Mutex<VecDeque<u64>>,
-}
+/// The media that a provider has refused.
+struct RefusedMedia(Learned<()>);
 
 impl RefusedMedia {
-    fn digest(&self, model: &str, part: &ContentPart) -> Option<u64> {
-        let (_, media) = media(part).ok()?;
-        Some(self.hasher.hash_one((model, value_of(&media.source))))
+    fn contains(&self, thread: Option<&ThreadKey>, model: &str, part: &ContentPart) -> bool {
+        media(part).is_ok_and(|(_, media)| self.0.get(thread, (model, value_of(&media.source))).is_some())
     }
 
-    fn contains(&self, model: &str, part: &ContentPart) -> bool {
-        let digests = self.digests.lock();
-        !digests.is_empty() && self.digest(model, part).is_some_and(|digest| digests.contains(&digest))
-    }
-
-    fn add(&self, model: &str, part: &ContentPart) {
-        let Some(digest) = self.digest(model, part) else { return };
-        let mut digests = self.digests.lock();
-        if digests.len() >= MAX_REMEMBERED {
-            digests.pop_front();
+    fn add(&self, thread: Option<&ThreadKey>, model: &str, part: &ContentPart) {
+        if let Ok((_, media)) = media(part) {
+            self.0.set(thread, (model, value_of(&media.source)), ());
         }
-        digests.push_back(digest);
     }
 }
 
@@ -170,6 +155,7 @@ fn take_media(turns: &mut [Turn], is_taken: impl Fn(&ContentPart) -> bool) -> Ve
 #[cfg(test)]
 mod tests {
     use futures::stream;
+    use parking_lot::Mutex;
     use serde_json::json;
 
     use super::*;
@@ -209,13 +195,14 @@ mod tests {
         Turn::User(vec![ContentPart::text("look"), serde_json::from_value(image).unwrap()])
     }
 
-    fn conversation(values: &[&str]) -> ModelRequest {
+    fn conversation((owner, thread): (&str, &str), values: &[&str]) -> ModelRequest {
         let mut turns = Vec::new();
         for value in values {
             turns.extend([user(value), Turn::Assistant(vec![Block::Text("yes".to_owned())])]);
         }
         turns.pop();
-        ModelRequest { turns, ..ModelRequest::default() }
+        let thread = Some(ThreadKey { owner: owner.into(), id: thread.into() });
+        ModelRequest { turns, thread, ..ModelRequest::default() }
     }
 
     fn picky(
@@ -228,7 +215,11 @@ mod tests {
 
     /// Returns the number of skipped media and whether there was an answer.
     async fn ask(model: &MediaRetryModel, values: &[&str]) -> (usize, bool) {
-        let events: Vec<_> = model.stream(conversation(values)).collect().await;
+        ask_for(model, ("key:ann", "t"), values).await
+    }
+
+    async fn ask_for(model: &MediaRetryModel, thread: (&str, &str), values: &[&str]) -> (usize, bool) {
+        let events: Vec<_> = model.stream(conversation(thread, values)).collect().await;
         let skipped = events.iter().filter(|event| matches!(event, Ok(ModelEvent::Skipped(_)))).count();
         (skipped, events.iter().all(Result::is_ok))
     }
@@ -248,6 +239,18 @@ mod tests {
         assert_eq!(ask(&model, &["good", "bad", "other"]).await, (0, true));
         let sent = [vec!["good", "bad"], vec!["bad"], vec![], vec!["good", "other"]];
         assert_eq!(*seen.lock(), sent, "the earlier one was not the cause");
+    }
+
+    #[tokio::test]
+    async fn a_medium_that_was_refused_in_one_thread_is_sent_with_the_others() {
+        let (model, seen) = picky(&["bad"], "The provider refused the request (400): Could not process image");
+        assert_eq!(ask(&model, &["good", "bad"]).await, (2, true));
+        seen.lock().clear();
+        for thread in [("key:bob", "t"), ("key:ann", "u")] {
+            assert_eq!(ask_for(&model, thread, &["bad", "good"]).await, (1, true), "{thread:?}");
+        }
+        let full = vec!["bad", "good"];
+        assert_eq!(*seen.lock(), [full.clone(), vec!["good"], full, vec!["good"]]);
     }
 
     #[tokio::test]

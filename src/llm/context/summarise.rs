@@ -10,7 +10,7 @@ use std::{
 use futures::StreamExt as _;
 use tokio::time::timeout;
 
-use super::{estimate, fitted::FittedModel, options::ContextPolicy};
+use super::{estimate, fitted::FittedModel, options::ContextPolicy, window::Asked};
 use crate::{
     agent::RunContext,
     base::{RunErrorCode, text::shortened},
@@ -57,7 +57,7 @@ impl FittedModel {
         if options.policy != ContextPolicy::Summarise {
             return Ok(None);
         }
-        let limit = self.window.limit(request.model.as_deref().unwrap_or(self.model.name()));
+        let limit = self.window.limit(&Asked::new(Some(cx.asked_for()), request, &*self.model));
         let Some(limit) = limit.filter(|limit| estimate::of_request(request) > *limit) else { return Ok(None) };
         let previous = StoredSummary::newest(messages);
         let (first, begin) = previous.as_ref().map_or((0, 0), |summary| (summary.first, summary.last + 1));

@@ -10,18 +10,20 @@ use std::{
 };
 
 use futures::StreamExt as _;
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{tool_schema, wire::schema};
 use crate::{
     base::repairs::{Partner, Repair, repaired},
-    llm::{Block, BlockStart, ModelEvent, ModelRequest, ModelStream, ToolChoice, Turn, known_models::ToolLimits},
+    llm::{
+        Block, BlockStart, ModelEvent, ModelRequest, ModelStream, ToolChoice, Turn,
+        known_models::ToolLimits,
+        learned::{Learned, Scope},
+    },
+    store::ThreadKey,
     tools::ToolSpec,
 };
 
-/// Bounds the memory of what was warned about.
-const MAX_WARNED: usize = 1000;
 /// The letters and digits of the hash at the end of a name, with the `_` before them.
 const HASH_CHARS: usize = 9;
 
@@ -29,8 +31,8 @@ const HASH_CHARS: usize = 9;
 #[derive(Debug)]
 pub(in crate::llm) struct PortableTools {
     limits: Arc<ToolLimits>,
-    /// The tools that were left out. Each is warned about once.
-    warned: Mutex<HashSet<String>>,
+    /// The tools that were left out. Each is warned about once an hour and owner.
+    warned: Learned<()>,
 }
 
 /// The names that a request has in the place of others.
@@ -43,7 +45,7 @@ pub(in crate::llm) struct SentNames {
 
 impl PortableTools {
     pub(in crate::llm) fn new(limits: Arc<ToolLimits>) -> Self {
-        Self { limits, warned: Mutex::default() }
+        Self { limits, warned: Learned::by(Scope::Owner) }
     }
 
     /// Changes the tools, the choice and the calls of a request, and leaves tools out that have no form that the provider
@@ -52,7 +54,8 @@ impl PortableTools {
         let taken = request.tools.iter().map(|tool| &tool.name).filter(|name| self.limits.takes_name(name));
         let mut names = SentNames { taken: taken.cloned().collect(), sent: HashMap::new() };
         if !request.tools.iter().all(|tool| self.is_portable(tool)) {
-            request.tools = request.tools.iter().filter_map(|tool| self.portable(tool, &mut names)).collect();
+            let thread = request.thread.as_ref();
+            request.tools = request.tools.iter().filter_map(|tool| self.portable(tool, thread, &mut names)).collect();
         }
         for turn in &mut request.turns {
             match turn {
@@ -86,7 +89,7 @@ impl PortableTools {
         is_described && self.limits.takes_name(&tool.name) && tool_schema::is_plain(&tool.parameters, &self.limits)
     }
 
-    fn portable(&self, tool: &ToolSpec, names: &mut SentNames) -> Option<ToolSpec> {
+    fn portable(&self, tool: &ToolSpec, thread: Option<&ThreadKey>, names: &mut SentNames) -> Option<ToolSpec> {
         let mut portable = tool.clone();
         portable.description = purpose(tool);
         names.replace(&mut portable.name, &self.limits);
@@ -102,8 +105,8 @@ impl PortableTools {
                 Some(portable)
             }
             Err(reason) => {
-                let mut warned = self.warned.lock();
-                if warned.len() < MAX_WARNED && warned.insert(tool.name.clone()) {
+                if self.warned.get(thread, &tool.name).is_none() {
+                    self.warned.set(thread, &tool.name, ());
                     repaired(Partner::ToolServer, Repair::ToolLeftOut);
                     tracing::warn!(tool = tool.name, reason, "left out a tool that the model's provider would refuse");
                 }

@@ -1,14 +1,19 @@
 //! A provider's key that changes while the server runs: it is read from a file for each request, is what a command prints, kept
-//! for a time, or a cloud's token, kept until shortly before it expires. A key that cannot be renewed stays in use until the
-//! provider refuses it.
+//! for a time, or a cloud's token, kept until shortly before it expires. Requests share a renewal. While it runs, and after it
+//! has failed, the last key stays in use until the provider refuses it.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Shared},
+};
 use http::{HeaderMap, header::AUTHORIZATION};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::{sync::Mutex, time::Instant};
+use tokio::time::{Instant, timeout};
 
 use super::{
     clouds::{AwsCredentials, AwsKeys, GcpCredentials, signed_headers},
@@ -20,13 +25,29 @@ use crate::llm::ModelOptions;
 const MAX_KEY_BYTES: usize = 16 << 10;
 /// Clouds give out the same token until about four minutes before its end.
 const RENEW_BEFORE: Duration = Duration::from_secs(225);
+/// The longest time of a renewal, above the limits of its steps.
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(40);
+/// The request that begins a renewal waits for it so long before it uses the last key. A file takes no longer.
+const RENEWAL_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct ChangingKey {
-    source: KeySource,
     places: Vec<KeyPlace>,
-    /// Locked while the key is read, so that requests share what they wait for.
-    last: Mutex<Option<LastKey>>,
+    shared: Arc<SharedKey>,
 }
+
+/// What requests share with the renewal, which outlives the request that began it.
+struct SharedKey {
+    source: KeySource,
+    state: Mutex<KeyState>,
+}
+
+#[derive(Default)]
+struct KeyState {
+    last: Option<LastKey>,
+    renewal: Option<Renewal>,
+}
+
+type Renewal = Shared<BoxFuture<'static, Result<RequestKey, String>>>;
 
 enum KeySource {
     File(PathBuf),
@@ -47,8 +68,20 @@ pub(super) enum RequestKey {
 struct LastKey {
     key: RequestKey,
     read_at: Instant,
-    /// The time for which it is used.
+    /// The time for which it is used before it is renewed.
     ttl: Duration,
+    /// The time after which the provider refuses it, if it is known.
+    lifetime: Option<Duration>,
+}
+
+impl LastKey {
+    fn is_fresh(&self) -> bool {
+        self.read_at.elapsed() < self.ttl
+    }
+
+    fn is_expired(&self) -> bool {
+        self.lifetime.is_some_and(|lifetime| self.read_at.elapsed() >= lifetime)
+    }
 }
 
 impl ChangingKey {
@@ -69,7 +102,7 @@ impl ChangingKey {
             (None, None, []) => return Ok(None),
             (None, None, command) => KeySource::Command { command: command.to_vec(), ttl: connection.api_key_ttl },
         };
-        Ok(Some(Self { source, places, last: Mutex::new(None) }))
+        Ok(Some(Self { places, shared: Arc::new(SharedKey { source, state: Mutex::default() }) }))
     }
 
     /// Returns the key of now.
@@ -77,22 +110,33 @@ impl ChangingKey {
     /// # Errors
     /// A text for the log, if there has never been one.
     pub(super) async fn current(&self) -> Result<RequestKey, String> {
-        let mut last = self.last.lock().await;
-        match &*last {
-            Some(LastKey { key, read_at, ttl }) if read_at.elapsed() < *ttl => Ok(key.clone()),
-            _ => self.renew(&mut last).await,
-        }
+        let (last, wait, renewal) = {
+            let mut state = self.shared.state.lock();
+            let wait = match &state.last {
+                Some(last) if last.is_fresh() => return Ok(last.key.clone()),
+                Some(last) if last.is_expired() => RENEWAL_TIMEOUT,
+                Some(last) if state.is_renewing() => return Ok(last.key.clone()),
+                Some(_) => RENEWAL_GRACE,
+                None => RENEWAL_TIMEOUT,
+            };
+            (state.last.as_ref().map(|last| last.key.clone()), wait, self.shared.renewal(&mut state))
+        };
+        let renewed = timeout(wait, renewal).await.unwrap_or_else(|_| Err(late()));
+        renewed.or_else(|error| last.ok_or(error))
     }
 
     /// Returns another key than the one that a request of this time was refused with, if there is one by now.
     pub(super) async fn after_refusal(&self, refused: &RequestKey, asked_at: Instant) -> Option<RequestKey> {
         let is_other = |key: &RequestKey| !key.secrets().eq(refused.secrets());
-        let mut last = self.last.lock().await;
-        match &*last {
-            Some(LastKey { key, .. }) if is_other(key) => Some(key.clone()),
-            Some(LastKey { read_at, .. }) if *read_at > asked_at => None,
-            _ => self.renew(&mut last).await.ok().filter(is_other),
-        }
+        let renewal = {
+            let mut state = self.shared.state.lock();
+            match &state.last {
+                Some(LastKey { key, .. }) if is_other(key) => return Some(key.clone()),
+                Some(LastKey { read_at, .. }) if *read_at > asked_at => return None,
+                _ => self.shared.renewal(&mut state),
+            }
+        };
+        renewal.await.ok().filter(is_other)
     }
 
     /// The headers that authenticate a request.
@@ -109,43 +153,64 @@ impl ChangingKey {
             RequestKey::Aws(keys) => signed_headers(keys, url, body, Timestamp::now()),
         }
     }
+}
 
-    async fn renew(&self, last: &mut Option<LastKey>) -> Result<RequestKey, String> {
-        match self.read().await {
-            Ok(read) => Ok(last.insert(read).key.clone()),
-            Err(error) => match last {
-                Some(LastKey { key, .. }) => {
+impl KeyState {
+    /// A renewal that has panicked is over, too.
+    fn is_renewing(&self) -> bool {
+        self.renewal.as_ref().is_some_and(|renewal| renewal.peek().is_none())
+    }
+}
+
+impl SharedKey {
+    /// Returns the renewal that runs, or begins one.
+    fn renewal(self: &Arc<Self>, state: &mut KeyState) -> Renewal {
+        if let Some(running) = state.renewal.as_ref().filter(|_| state.is_renewing()) {
+            return running.clone();
+        }
+        let renewal = tokio::spawn(self.clone().renew());
+        let renewal = async { renewal.await.unwrap_or_else(|error| Err(error.to_string())) };
+        state.renewal.insert(renewal.boxed().shared()).clone()
+    }
+
+    async fn renew(self: Arc<Self>) -> Result<RequestKey, String> {
+        let read = timeout(RENEWAL_TIMEOUT, self.read()).await.unwrap_or_else(|_| Err(late()));
+        let mut state = self.state.lock();
+        state.renewal = None;
+        match read {
+            Ok(read) => Ok(state.last.insert(read).key.clone()),
+            Err(error) => {
+                if state.last.is_some() {
                     tracing::warn!(error, "the key of a model provider cannot be renewed; the last one stays in use");
-                    Ok(key.clone())
                 }
-                None => Err(error),
-            },
+                Err(error)
+            }
         }
     }
 
     async fn read(&self) -> Result<LastKey, String> {
-        let (key, ttl) = match &self.source {
+        let (key, ttl, lifetime) = match &self.source {
             KeySource::File(path) => {
                 let read = tokio::fs::read(path).await.map_err(|error| format!("cannot be read: {error}"));
                 let key = read.and_then(line).map_err(|problem| format!("the file {} {problem}", path.display()))?;
-                (RequestKey::Text(key), Duration::ZERO)
+                (RequestKey::Text(key), Duration::ZERO, None)
             }
             KeySource::Command { command, ttl } => {
                 let key = output(command).await.and_then(line);
                 let key = key.map_err(|problem| format!("the command {:?} {problem}", command[0]))?;
-                (RequestKey::Text(key), *ttl)
+                (RequestKey::Text(key), *ttl, None)
             }
             KeySource::Gcp(credentials) => {
                 let token = credentials.token().await?;
                 let lifetime = Duration::from_secs(token.expires_in);
-                (RequestKey::Text(token.access_token), lifetime.saturating_sub(RENEW_BEFORE))
+                (RequestKey::Text(token.access_token), lifetime.saturating_sub(RENEW_BEFORE), Some(lifetime))
             }
             KeySource::Aws(credentials) => {
                 let (keys, lifetime) = credentials.keys().await?;
-                (RequestKey::Aws(keys), lifetime.saturating_sub(RENEW_BEFORE))
+                (RequestKey::Aws(keys), lifetime.saturating_sub(RENEW_BEFORE), Some(lifetime))
             }
         };
-        Ok(LastKey { key, read_at: Instant::now(), ttl })
+        Ok(LastKey { key, read_at: Instant::now(), ttl, lifetime })
     }
 }
 
@@ -158,6 +223,10 @@ impl RequestKey {
         };
         std::iter::once(key).chain(token).map(ExposeSecret::expose_secret)
     }
+}
+
+fn late() -> String {
+    format!("the key was not read in {RENEWAL_TIMEOUT:?}")
 }
 
 /// Returns the key of which a text consists.
@@ -224,6 +293,36 @@ mod tests {
         let short = of_command(&counting, Duration::ZERO);
         assert_eq!(current(&short).await.as_deref(), Ok("key-3"));
         assert_eq!(current(&short).await.as_deref(), Ok("key-4"));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_hangs_stops_no_request_that_has_a_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = folder.path().join("count").display().to_string();
+        // The first one prints a key, and all others hang.
+        let hanging = format!("[ -e {count} ] && exec sleep 60; echo x >> {count}; echo key");
+        let key = of_command(&hanging, Duration::ZERO);
+        let begun = Instant::now();
+        assert_eq!(current(&key).await.as_deref(), Ok("key"));
+        for _ in 0..20 {
+            assert_eq!(current(&key).await.as_deref(), Ok("key"));
+        }
+        let all = futures::future::join_all((0..20).map(|_| current(&key))).await;
+        assert!(all.iter().all(|key| key.as_deref() == Ok("key")), "{all:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        // A refused key is no key: the request waits for the renewal.
+        let refused = RequestKey::Text("key".into());
+        let waiting = timeout(Duration::from_millis(100), key.after_refusal(&refused, Instant::now()));
+        assert!(waiting.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn requests_without_a_key_share_one_run_of_the_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = folder.path().join("count").display().to_string();
+        let key = of_command(&format!("echo x >> {count}; sleep 0.2; wc -l < {count}"), Duration::from_secs(60));
+        let all = futures::future::join_all((0..20).map(|_| current(&key))).await;
+        assert!(all.iter().all(|key| key.as_deref() == Ok("1")), "{all:?}");
     }
 
     #[tokio::test]

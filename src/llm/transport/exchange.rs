@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Instant};
 use bytes::Bytes;
 use reqwest::Url;
 
-use super::{failure::AttemptError, scrub::Scrubber};
+use super::failure::AttemptError;
 use crate::{
     observe::recordings::LiveRecording,
     protocol::recording::{ExchangeError, ProviderExchange, ProviderReply},
-    upstream::events::ServerEvent,
+    upstream::{events::ServerEvent, scrub::Scrubber},
 };
 
 /// The largest request that is recorded, in bytes. Of a larger one only the answer is.

@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode};
 use reqwest::Url;
 use serde_json::Value;
 
-use super::{decode::DecodeFault, refusal_texts::FailureKind, retry::Retry, scrub::Scrubber};
+use super::{decode::DecodeFault, refusal_texts::FailureKind, retry::Retry};
 use crate::{
     base::{
         RunErrorCode, lenient_json,
@@ -18,7 +18,7 @@ use crate::{
         text::{error_chain, shortened},
     },
     llm::{ModelError, StopReason},
-    upstream::events::StreamError,
+    upstream::{events::StreamError, scrub::Scrubber},
 };
 
 const MAX_MESSAGE_CHARS: usize = 300;

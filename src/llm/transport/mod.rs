@@ -9,11 +9,11 @@ mod exchange;
 mod failure;
 pub(in crate::llm) mod json;
 mod key_command;
+mod refusal_names;
 mod refusal_texts;
 mod refused_parameters;
 mod replay;
 mod retry;
-mod scrub;
 
 use std::{
     fmt,
@@ -55,6 +55,7 @@ use crate::{
         text::essence,
     },
     llm::{CallTrace, ModelEvent, ModelOptions, ModelStream, SkippedAttachment},
+    store::ThreadKey,
     upstream::{
         ClientOptions,
         aws_events::aws_events,
@@ -76,6 +77,8 @@ pub(in crate::llm) struct ProviderRequest {
     pub(in crate::llm) url: Option<Url>,
     /// Headers of this request alone.
     pub(in crate::llm) headers: HeaderMap,
+    /// For whom the provider's refusals are remembered.
+    pub(in crate::llm) thread: Option<ThreadKey>,
 }
 
 /// A picture of 20 MiB, which is the largest file by default, has 27 MiB in base64.
@@ -150,20 +153,19 @@ impl Transport {
         trace: CallTrace,
         decoder: impl Fn() -> D + Send + 'static,
     ) -> ModelStream {
-        let ProviderRequest { json, skipped, url, headers: more, first_block } = request;
-        let (transport, body) = (self.clone(), Bytes::from(json.to_string()));
-        let (skipped, url, more, first_block) = (skipped.clone(), url.clone(), more.clone(), *first_block);
+        let ProviderRequest { skipped, url, headers: more, first_block, .. } = request;
+        let url = url.clone().unwrap_or_else(|| self.url.clone());
+        let (transport, mut form) = (self.clone(), self.refused.first_form(request, &url));
+        let (skipped, more, first_block) = (skipped.clone(), more.clone(), *first_block);
         Box::pin(async_stream::stream! {
-            let url = url.unwrap_or_else(|| transport.url.clone());
             for attachment in skipped {
                 yield Ok(ModelEvent::Skipped(attachment));
             }
-            let mut body = transport.refused.without_known(body);
             let mut retries = 0;
             loop {
                 let mut output = AnswerEvents::starting_with(first_block);
                 let request_id = OnceLock::new();
-                let mut answer = Box::pin(transport.attempt(url.clone(), body.clone(), more.clone(), &request_id, &trace));
+                let mut answer = Box::pin(transport.attempt(url.clone(), form.body.clone(), more.clone(), &request_id, &trace));
                 let mut decoder = decoder();
                 let failure = loop {
                     let step = match answer.next().await {
@@ -180,6 +182,9 @@ impl Transport {
                         // After the end of the body is read, the connection can serve the agent's next request
                         // without a handshake. The end is nearly always there already.
                         let _ = timeout(retry::END_OF_BODY_TIMEOUT, answer.next()).await;
+                    }
+                    if output.has_answer || matches!(step, Ok(DecodeStep::Complete)) {
+                        transport.refused.answered(&mut form);
                     }
                     while let Some(event) = output.events.pop_front() {
                         yield Ok(event);
@@ -201,8 +206,7 @@ impl Transport {
                     return;
                 }
                 let refusal = failure.refusal.as_deref().filter(|_| !output.has_answer);
-                if let Some(changed) = refusal.and_then(|refusal| transport.refused.after(refusal, &body)) {
-                    body = changed;
+                if refusal.is_some_and(|refusal| form.change(refusal, &trace)) {
                     continue;
                 }
                 let wait = match failure.retry {

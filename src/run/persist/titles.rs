@@ -43,7 +43,7 @@ impl ThreadRuns {
         let active = GaugeCount::new(&metrics.runs.titles);
         tokio::spawn(async move {
             let _held = (permit, active);
-            let title = timeout(TIMEOUT, ask(agent, task, metrics)).await.unwrap_or_default();
+            let title = timeout(TIMEOUT, ask(agent, task, &key, metrics)).await.unwrap_or_default();
             let Some(title) = title.as_deref().and_then(clean) else {
                 tracing::info!(thread = key.id.as_str(), "the agent of [threads] title_agent made no title");
                 return;
@@ -97,12 +97,13 @@ fn task(messages: &Messages) -> Option<String> {
 
 /// Returns the text of the agent's last message. The run has a thread of its own, so that an agent which stores threads
 /// does not mix it with the conversation.
-async fn ask(agent: AgentEntry, task: String, metrics: Metrics) -> Option<String> {
+async fn ask(agent: AgentEntry, task: String, asked_for: &ThreadKey, metrics: Metrics) -> Option<String> {
     let (thread_id, run_id) = (ThreadId::from(RunId::random().as_str()), RunId::random());
     let message = Message::user(MessageId::random(), task);
     let input = RunAgentInput::new(thread_id.clone(), run_id.clone(), vec![message]);
     let identity = RunIdentity { thread_id, run_id, agent: agent.name.clone(), principal: None };
     let mut parts = ContextParts::new(identity);
+    parts.asked_for.clone_from(asked_for);
     parts.observer = Some(RunObserver { metrics, recording: None });
     let cx = context_in_span(parts, &TraceScope::default());
     let mut events = agent.agent.run(input, cx);
@@ -144,8 +145,20 @@ mod tests {
     async fn a_title_is_bounded() {
         let agent = |_: RunAgentInput, _: RunContext| crate::agent::events(TextMessage::whole("word ".repeat(2000)));
         let agent = AgentEntry { name: "talker".into(), agent: Arc::new(agent) };
-        assert_eq!(ask(agent, "task".to_owned(), Metrics::default()).await, None);
+        assert_eq!(ask(agent, "task".to_owned(), &ThreadKey::default(), Metrics::default()).await, None);
         assert_eq!(clean(&"word ".repeat(100)).unwrap().chars().count(), 80);
+    }
+
+    #[tokio::test]
+    async fn a_model_that_makes_a_title_is_asked_for_the_owner_of_the_thread() {
+        let key = ThreadKey { owner: "key:ann".into(), id: "t".into() };
+        let agent = |_: RunAgentInput, cx: RunContext| {
+            let ThreadKey { owner, id } = cx.asked_for();
+            crate::agent::events(TextMessage::whole(format!("{owner} {id} {:?}", cx.principal())))
+        };
+        let agent = AgentEntry { name: "writer".into(), agent: Arc::new(agent) };
+        let title = ask(agent, "task".to_owned(), &key, Metrics::default()).await;
+        assert_eq!(title.as_deref(), Some("key:ann t None"), "and has none of the owner's rights");
     }
 
     #[test]

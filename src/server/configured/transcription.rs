@@ -16,6 +16,7 @@ use crate::{
         ClientOptions,
         body::{read_excerpt, read_whole},
         client,
+        scrub::Scrubber,
         secret_names::secret_variable,
     },
 };
@@ -29,6 +30,8 @@ struct TranscriptionService {
     client: Client,
     url: String,
     api_key: Option<SecretString>,
+    /// The service may repeat the key.
+    scrubber: Scrubber,
     options: TranscriptionConfig,
 }
 
@@ -48,7 +51,9 @@ pub(in crate::server) fn build_transcription(
     let api_key = key.map_err(|problem| fault("api_key_env", &problem))?.map(SecretString::from);
     let client = client(&ClientOptions::default()).map_err(|error| fault("base_url", &error.to_string()))?;
     let url = format!("{}/audio/transcriptions", base_url.trim_end_matches('/'));
-    Ok(Some(Arc::new(TranscriptionService { client, url, api_key, options })))
+    let secrets = api_key.iter().map(|key| key.expose_secret().to_owned()).collect();
+    let scrubber = Scrubber::new(secrets, "");
+    Ok(Some(Arc::new(TranscriptionService { client, url, api_key, scrubber, options })))
 }
 
 #[async_trait]
@@ -61,10 +66,11 @@ impl Transcribe for TranscriptionService {
             TranscriptionError::Unreachable
         })?;
         if !response.status().is_success() {
-            return Err(refused(response, &speech.media_type).await);
+            return Err(self.refused(response, &speech.media_type).await);
         }
         let failed = |error: &dyn std::fmt::Display| {
-            tracing::warn!(%error, "the transcription service's answer cannot be read");
+            let error = self.scrubber.scrub(&error.to_string());
+            tracing::warn!(error, "the transcription service's answer cannot be read");
             TranscriptionError::Failed
         };
         let body = read_whole(response, MAX_ANSWER_BYTES).await.map_err(|error| failed(&error))?;
@@ -84,6 +90,26 @@ impl TranscriptionService {
         match &self.api_key {
             Some(key) => request.bearer_auth(key.expose_secret()),
             None => request,
+        }
+    }
+
+    async fn refused(&self, response: Response, media_type: &str) -> TranscriptionError {
+        let status = response.status();
+        let excerpt = read_excerpt(response, MAX_EXCERPT_BYTES, EXCERPT_TIME).await;
+        let excerpt = self.scrubber.scrub(&String::from_utf8_lossy(&excerpt));
+        tracing::warn!(status = status.as_u16(), answer = excerpt, "the transcription service refuses a recording");
+        let words = excerpt.to_ascii_lowercase();
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => TranscriptionError::Unauthorized,
+            StatusCode::TOO_MANY_REQUESTS => TranscriptionError::RateLimited,
+            StatusCode::PAYLOAD_TOO_LARGE => TranscriptionError::TooLong,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => TranscriptionError::Format(media_type.to_owned()),
+            StatusCode::BAD_REQUEST if words.contains("too short") => TranscriptionError::TooShort,
+            StatusCode::BAD_REQUEST if words.contains("too long") || words.contains("too large") => {
+                TranscriptionError::TooLong
+            }
+            StatusCode::BAD_REQUEST if words.contains("format") => TranscriptionError::Format(media_type.to_owned()),
+            _ => TranscriptionError::Failed,
         }
     }
 }
@@ -125,29 +151,54 @@ fn is_extension(text: &str) -> bool {
     (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-async fn refused(response: Response, media_type: &str) -> TranscriptionError {
-    let status = response.status();
-    let excerpt = read_excerpt(response, MAX_EXCERPT_BYTES, EXCERPT_TIME).await;
-    let excerpt = String::from_utf8_lossy(&excerpt);
-    tracing::warn!(status = status.as_u16(), answer = %excerpt, "the transcription service refuses a recording");
-    let words = excerpt.to_ascii_lowercase();
-    match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => TranscriptionError::Unauthorized,
-        StatusCode::TOO_MANY_REQUESTS => TranscriptionError::RateLimited,
-        StatusCode::PAYLOAD_TOO_LARGE => TranscriptionError::TooLong,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => TranscriptionError::Format(media_type.to_owned()),
-        StatusCode::BAD_REQUEST if words.contains("too short") => TranscriptionError::TooShort,
-        StatusCode::BAD_REQUEST if words.contains("too long") || words.contains("too large") => {
-            TranscriptionError::TooLong
-        }
-        StatusCode::BAD_REQUEST if words.contains("format") => TranscriptionError::Format(media_type.to_owned()),
-        _ => TranscriptionError::Failed,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_service_that_repeats_the_key_puts_it_into_no_log() {
+        const KEY: &str = "plainwordsfortests";
+        let log = Log::default();
+        let written = log.clone();
+        let _logged =
+            tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(move || written.clone()).finish());
+        for (status, says) in [(401, format!("no account for {KEY}")), (200, format!("{KEY:?}"))] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/", listener.local_addr().unwrap());
+            let status = StatusCode::from_u16(status).unwrap();
+            let respond = axum::Router::new().fallback(move || async move { (status, says) });
+            let server = tokio::spawn(async move { axum::serve(listener, respond).await });
+            let service = TranscriptionService {
+                client: client(&ClientOptions::default()).unwrap(),
+                url,
+                api_key: Some(KEY.into()),
+                scrubber: Scrubber::new(vec![KEY.to_owned()], ""),
+                options: TranscriptionConfig::default(),
+            };
+            let speech = Speech { bytes: vec![1].into(), media_type: "audio/webm".to_owned(), name: String::new() };
+            service.transcribe(speech).await.unwrap_err();
+            server.abort();
+        }
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        for said in ["no account for [secret]", "string \\\"[secret]\\\""] {
+            assert!(log.contains(said), "{said} is not in {log}");
+        }
+        assert!(!log.contains("plainwords"), "{log}");
+    }
 
     #[test]
     fn the_name_of_a_recording_is_that_of_its_bytes() {

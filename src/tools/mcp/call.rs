@@ -21,7 +21,11 @@ use super::{
     wanted::Wanted,
 };
 use crate::{
-    base::{InvalidOption, text::shortened, units::deadline},
+    base::{
+        InvalidOption,
+        text::{error_chain, shortened},
+        units::deadline,
+    },
     protocol::own_names::MCP_SERVER,
     tools::{
         Question, ToolContext, ToolError, Validator, call_digest::digest, caller_headers::CallerHeaders,
@@ -70,6 +74,13 @@ impl McpCaller {
     /// Returns whether the server has refused the last request because nobody is logged in.
     pub(super) fn wants_login(&self) -> bool {
         self.person.as_ref().is_some_and(|tokens| tokens.is_refused())
+    }
+
+    /// Returns what the server says of the connection, without the secrets that it may repeat.
+    pub(super) fn redacted(&self, text: String, tokens: Option<&Tokens>) -> String {
+        let mut secrets = self.secrets.clone();
+        tokens.iter().flat_map(|tokens| tokens.secrets()).for_each(|secret| secrets.add(&secret));
+        secrets.redact(&text).unwrap_or(text)
     }
 
     /// Returns an error that says what the server does.
@@ -148,6 +159,10 @@ impl McpCaller {
     }
 
     fn tool_error(&self, error: RequestError, client: &McpClient, secrets: &Secrets, cx: &ToolContext) -> ToolError {
+        let cause = |error: Box<dyn std::error::Error + Send + Sync>| {
+            let text = error_chain(&*error);
+            secrets.redact(&text).unwrap_or(text)
+        };
         match error {
             RequestError::Refused { visits, .. } if !visits.is_empty() => self.ask_for_visits(&visits, cx),
             RequestError::Refused { reason, .. } => {
@@ -165,7 +180,7 @@ impl McpCaller {
                 if client.has_initialize() || is_unreachable(&*error) {
                     client.state.disconnected.notify_one();
                 }
-                self.error("did not take the call, so it was not carried out. Try again later.").caused_by(error)
+                self.error("did not take the call, so it was not carried out. Try again later.").caused_by(cause(error))
             }
             RequestError::Disconnected(error) => {
                 client.state.disconnected.notify_one();
@@ -173,7 +188,7 @@ impl McpCaller {
                     "The connection to the MCP server `{}` broke during the call; it is unknown if the call was carried out.",
                     self.server
                 ))
-                .caused_by(error)
+                .caused_by(cause(error))
             }
         }
     }

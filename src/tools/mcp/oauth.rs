@@ -2,7 +2,7 @@
 //!
 //! A token is kept until shortly before it expires, or until the MCP server refuses it. It is renewed with the refresh
 //! token, if the authorization server gave one, and otherwise with the client's credentials. Concurrent requests share
-//! one renewal, and its failure. Until a token expires, it is used while a renewal runs and if the renewal fails. Rules:
+//! one renewal, and its failure. Until a token expires, no request waits for its renewal. Rules:
 //! <https://modelcontextprotocol.io/extensions/auth/oauth-client-credentials>,
 //! <https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization>, RFC 6749 and RFC 8707.
 //!
@@ -99,6 +99,12 @@ struct Token {
     refresh: Option<String>,
 }
 
+impl Token {
+    fn is_old(&self) -> bool {
+        self.renew_at.is_some_and(|at| at <= Instant::now())
+    }
+}
+
 impl AccessTokens {
     fn new(options: OAuthOptions, secret: String, resource: &str, client: Client) -> Self {
         // RFC 8707: a resource has no fragment.
@@ -111,16 +117,20 @@ impl AccessTokens {
     }
 
     /// Returns the current token, and asks for one if it has none that is valid for a while. An error has no secrets.
-    pub(super) async fn current(&self) -> Result<Arc<str>, String> {
+    pub(super) async fn current(self: &Arc<Self>) -> Result<Arc<str>, String> {
         if let Some(token) = self.known(|token| token.renew_at) {
             return Ok(token);
         }
-        let unexpired = self.known(|token| token.expires_at);
-        if let (Some(token), Err(_)) = (unexpired, self.renewal.try_lock()) {
-            return Ok(token);
+        let Some(unexpired) = self.known(|token| token.expires_at) else { return self.renew(Token::is_old).await };
+        if self.renewal.try_lock().is_ok() {
+            let tokens = self.clone();
+            tokio::spawn(async move {
+                if let Err(error) = tokens.renew(Token::is_old).await {
+                    tracing::warn!(error, "an access token cannot be renewed; it is used until it expires");
+                }
+            });
         }
-        let renewed = self.renew(|token| token.renew_at.is_some_and(|at| at <= Instant::now())).await;
-        renewed.or_else(|error| self.known(|token| token.expires_at).ok_or(error))
+        Ok(unexpired)
     }
 
     /// Returns another token than one that the MCP server has refused.
@@ -209,12 +219,12 @@ mod tests {
     const SECRET: &str = "s3cret-of-the-client";
 
     /// Returns the tokens of an authorization server that gives one response.
-    async fn tokens(status: u16, response: String) -> AccessTokens {
+    async fn tokens(status: u16, response: String) -> Arc<AccessTokens> {
         let respond = move || async move { (StatusCode::from_u16(status).unwrap(), response) };
         tokens_from(Router::new().route("/token", post(respond))).await
     }
 
-    async fn tokens_from(server: Router) -> AccessTokens {
+    async fn tokens_from(server: Router) -> Arc<AccessTokens> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let token_url = format!("http://{}/token", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, server).await });
@@ -222,7 +232,7 @@ mod tests {
         let options: OAuthOptions = toml::from_str(&text).unwrap();
         options.check().unwrap();
         let client = upstream::direct_client(&Default::default()).unwrap();
-        AccessTokens::new(options, SECRET.to_owned(), "http://localhost/mcp", client)
+        Arc::new(AccessTokens::new(options, SECRET.to_owned(), "http://localhost/mcp", client))
     }
 
     #[tokio::test]
@@ -268,15 +278,13 @@ mod tests {
             seen.notify_one();
             std::future::pending::<()>().await;
         };
-        let tokens = Arc::new(tokens_from(Router::new().route("/token", post(never_answer))).await);
+        let tokens = tokens_from(Router::new().route("/token", post(never_answer))).await;
         *tokens.token.lock() = Some(old_token(RENEWAL_MARGIN));
-        let renewing = tokens.clone();
-        let renewal = tokio::spawn(async move { renewing.current().await });
-        asked.notified().await;
         let begin = Instant::now();
         assert_eq!(&*tokens.current().await.unwrap(), "old");
+        asked.notified().await;
+        assert_eq!(&*tokens.current().await.unwrap(), "old");
         assert!(begin.elapsed() < Duration::from_secs(10));
-        renewal.abort();
     }
 
     #[tokio::test]

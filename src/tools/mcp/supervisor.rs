@@ -108,13 +108,13 @@ impl Supervisor {
                     opening = if opened.client.has_initialize() { Opening::Initialize } else { Opening::Discover };
                     let (since, opened) = (Instant::now(), connection.insert(opened));
                     let reason = self.follow(opened).await;
-                    *self.caller.client.lock() = Err(reason.clone());
+                    *self.caller.client.lock() = Err(self.redacted(reason.clone()));
                     opened.close().await;
                     *connection = None;
                     (reason, since.elapsed())
                 }
             };
-            let next = next_pause(pause, uptime);
+            let (reason, next) = (self.redacted(reason), next_pause(pause, uptime));
             pause = Some(next);
             let server = &*self.caller.server;
             tracing::warn!(server, why = reason, again_in = ?next, "the MCP server is not available");
@@ -122,6 +122,14 @@ impl Supervisor {
             self.settle();
             sleep(next).await;
         }
+    }
+
+    fn redacted(&self, reason: String) -> String {
+        let tokens = match &self.transport {
+            McpTransport::Http { tokens, .. } => tokens.as_ref(),
+            McpTransport::Command { .. } => None,
+        };
+        self.caller.redacted(reason, tokens)
     }
 
     async fn open(&self, first: Opening) -> Result<McpConnection, String> {
@@ -162,7 +170,11 @@ impl Supervisor {
                 }
                 Ok(Err(RequestError::Refused { reason, .. })) => {
                     if refusal.as_ref() != Some(&reason) {
-                        tracing::warn!(server, why = reason, "the MCP server does not list its tools again");
+                        tracing::warn!(
+                            server,
+                            why = self.redacted(reason.clone()),
+                            "the MCP server does not list its tools again"
+                        );
                     }
                     refusal = Some(reason);
                 }
@@ -239,7 +251,7 @@ mod tests {
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 
     use super::*;
-    use crate::tools::{mcp::McpServerOptions, secrets::Secrets};
+    use crate::tools::{mcp::McpServerOptions, options::HeaderSource, secrets::Secrets};
 
     /// A server of 2026-07-28 that notes the seconds at which it lists its tools, the second of which cannot be used.
     async fn serve(stream: DuplexStream, cache: Value, lists: Arc<Mutex<Vec<u64>>>) {
@@ -316,6 +328,32 @@ mod tests {
         // Without a time, the list is what shows that the server responds.
         let without = json!({ "ttlMs": 0, "cacheScope": "private" });
         assert_eq!(lists_within(minutes(2), without).await, (vec![0, 30, 60, 90], 1));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_repeats_a_secret_header_shows_it_in_no_log() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut options = McpServerOptions::url(format!("http://{}/mcp", listener.local_addr().unwrap()));
+        let refuse = || async { (http::StatusCode::FORBIDDEN, "no entry with plainwordsfortests") };
+        tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(refuse)).await });
+        let header = HeaderSource::Text("Bearer plainwordsfortests".to_owned());
+        options.headers.insert("Authorization".to_owned(), header);
+        let transport = options.transport(None).unwrap();
+        let McpTransport::Http { headers, .. } = &transport else { panic!() };
+        let secrets = Secrets::of_headers(headers);
+        let caller = Arc::new(McpCaller::new("test".into(), options, secrets, None).unwrap());
+        let supervisor = Supervisor { caller, transport, tools: watch::Sender::default() };
+        let log = Log::default();
+        let written = log.clone();
+        let _logged =
+            tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(move || written.clone()).finish());
+        let (mut settled, mut connection) = (supervisor.tools.subscribe(), None);
+        tokio::select! {
+            () = supervisor.keep_connected(&mut connection) => {}
+            _ = settled.changed() => {}
+        }
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(log.contains("no entry with [redacted]") && !log.contains("plainwords"), "{log}");
     }
 
     #[test]

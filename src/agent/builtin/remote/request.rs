@@ -20,6 +20,7 @@ use crate::{
         self, ClientOptions,
         body::read_excerpt,
         events::{ServerEvents, StreamError, StreamLimits, events},
+        scrub::Scrubber,
     },
 };
 
@@ -69,8 +70,9 @@ impl Endpoint {
 
     pub(super) async fn send(&self, input: RunAgentInput, cx: &RunContext) -> Result<ServerEvents, AgentError> {
         let body = serde_json::to_vec(&outgoing(input))?;
-        let response = self.post(self.url.clone(), body, self.request_headers(cx)).await?;
-        Ok(events(require_event_stream(response).await?, self.watch, &cx.owner()))
+        let headers = self.request_headers(cx);
+        let response = self.post(self.url.clone(), body, headers.clone()).await?;
+        Ok(events(require_event_stream(response, &headers).await?, self.watch, &cx.owner()))
     }
 
     /// Requests the events of a run after one of them. Returns `None` if the endpoint does not have the run.
@@ -83,11 +85,11 @@ impl Endpoint {
         let body = serde_json::to_vec(&outgoing(input))?;
         let mut headers = self.request_headers(cx);
         headers.insert(LAST_EVENT_ID, HeaderValue::from(after));
-        let response = self.post(self.url.clone(), body, headers).await?;
+        let response = self.post(self.url.clone(), body, headers.clone()).await?;
         match response.status() {
             StatusCode::NOT_FOUND => Ok(None),
             StatusCode::NO_CONTENT => Ok(Some(stream::empty().boxed())),
-            _ => Ok(Some(events(require_event_stream(response).await?, self.watch, &cx.owner()))),
+            _ => Ok(Some(events(require_event_stream(response, &headers).await?, self.watch, &cx.owner()))),
         }
     }
 
@@ -150,7 +152,8 @@ fn outgoing(mut input: RunAgentInput) -> RunAgentInput {
     input
 }
 
-async fn require_event_stream(response: Response) -> Result<Response, AgentError> {
+/// The response may repeat the request's headers.
+async fn require_event_stream(response: Response, sent: &HeaderMap) -> Result<Response, AgentError> {
     let status = response.status();
     if status != StatusCode::OK {
         let server = |does: &str| format!("the remote agent's server {does} ({status})");
@@ -164,7 +167,9 @@ async fn require_event_stream(response: Response) -> Result<Response, AgentError
             (RunErrorCode::RemoteProtocol, format!("the remote agent answered with {status} in place of a stream"))
         };
         let body = read_excerpt(response, MAX_EXCERPT_BYTES, EXCERPT_TIMEOUT).await;
-        let body = String::from_utf8_lossy(&body);
+        let secrets = sent.values().filter(|value| value.is_sensitive()).filter_map(|value| value.to_str().ok());
+        let secrets = secrets.flat_map(str::split_whitespace).map(str::to_owned).collect();
+        let body = Scrubber::new(secrets, "").scrub(&String::from_utf8_lossy(&body));
         return Err(AgentError::new(code, message).caused_by(format!("its response begins with {body:?}")));
     }
     let headers = response.headers();
@@ -215,6 +220,18 @@ mod tests {
         let mut input = RunAgentInput::new("t", "r", vec![]);
         input.state = Some(json!({ "a": null }));
         assert_eq!(outgoing(input).state, Some(json!({ "a": null })));
+    }
+
+    #[tokio::test]
+    async fn a_response_that_repeats_a_secret_header_shows_it_in_no_log() {
+        let mut sent = HeaderMap::from_iter([(ACCEPT, EVENT_STREAM)]);
+        let mut secret = HeaderValue::from_static("Bearer plainwordsfortests");
+        secret.set_sensitive(true);
+        sent.insert("authorization", secret);
+        let response = http::Response::builder().status(403).body("no entry with plainwordsfortests").unwrap();
+        let error = require_event_stream(response.into(), &sent).await.unwrap_err();
+        let log = format!("{error:?}");
+        assert!(log.contains("no entry with [secret]") && !log.contains("plainwords"), "{log}");
     }
 
     #[test]

@@ -100,7 +100,8 @@ pub(in crate::llm) fn body(
     if has_server_tools && request.tools.is_empty() && forbids_calls {
         body.remove("tool_choice");
     }
-    let sent = ProviderRequest { json: body.into(), skipped, ..ProviderRequest::default() };
+    let sent =
+        ProviderRequest { json: body.into(), skipped, thread: request.thread.clone(), ..ProviderRequest::default() };
     ClaudeRequestBody { sent, betas, has_server_tools }
 }
 

@@ -49,7 +49,12 @@ impl ChatRequest<'_> {
         self.add_sampling(&mut body);
         self.add_answer(&mut body);
         options.extend(&mut body);
-        ProviderRequest { json: body.into(), skipped, ..ProviderRequest::default() }
+        ProviderRequest {
+            json: body.into(),
+            skipped,
+            thread: self.request.thread.clone(),
+            ..ProviderRequest::default()
+        }
     }
 
     /// Returns the tools for the model. Where the server cannot be told which ones the model may call, others are left

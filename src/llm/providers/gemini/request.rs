@@ -54,7 +54,12 @@ pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> Pr
     body.set("generationConfig", config);
     body.set("serviceTier", options.service_tier.as_deref());
     options.extend(&mut body);
-    ProviderRequest { json: body.into(), skipped: attachments.skipped, ..ProviderRequest::default() }
+    ProviderRequest {
+        json: body.into(),
+        skipped: attachments.skipped,
+        thread: request.thread.clone(),
+        ..ProviderRequest::default()
+    }
 }
 
 /// `parametersJsonSchema` takes JSON Schema as it is; `parameters` would take a subset of OpenAPI's:

@@ -92,13 +92,14 @@ fn a_tool_without_a_form_is_left_out_and_the_others_stay() {
     let tools = openai();
     let mut request = with_tools([strange.clone(), tool("fine")]);
     request.tool_choice = ToolChoice::Tool("strange".to_owned());
+    request.thread = Some(ThreadKey::default());
     tools.prepare(&mut request);
     assert_eq!(request.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["fine"]);
     assert_eq!(request.tool_choice, ToolChoice::Auto);
     let mut alone = ModelRequest { tool_choice: ToolChoice::Required, ..with_tools([strange]) };
     tools.prepare(&mut alone);
     assert!(alone.tools.is_empty() && alone.tool_choice == ToolChoice::Auto);
-    assert_eq!(tools.warned.lock().len(), 1);
+    assert_eq!(tools.warned.get(request.thread.as_ref(), "strange"), Some(()));
 }
 
 #[test]

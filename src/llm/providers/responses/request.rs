@@ -55,7 +55,7 @@ pub(in crate::llm) fn body(options: &ModelOptions, request: &ModelRequest) -> Pr
     body.set("prompt_cache_key", options.cache_key.as_deref());
     body.set("metadata", json!(options.metadata));
     let json = extended(body, options);
-    ProviderRequest { json, skipped: attachments.skipped, ..ProviderRequest::default() }
+    ProviderRequest { json, skipped: attachments.skipped, thread: request.thread.clone(), ..ProviderRequest::default() }
 }
 
 /// A tool is strict by default in this API, so each one says whether it is. The API refuses a strict tool whose schema

@@ -1,4 +1,4 @@
-//! Removes secrets from a provider's texts. Providers repeat keys in their messages, in full or shortened
+//! Removes secrets from the texts of other servers, before they are logged or shown. Servers repeat keys in them, in full or shortened
 //! (`sk-ab***yz`), and proxies repeat whole headers. Known secrets are found by any eight consecutive bytes of them,
 //! other ones by their form.
 
@@ -16,11 +16,11 @@ const ADDRESS: &str = "[address]";
 /// Fewer bytes would match ordinary words.
 const MATCH_BYTES: usize = 8;
 
-/// The number of texts that a provider may repeat: those of the key in use, and of the one before. A key of AWS has two.
+/// The number of texts that a server may repeat: those of the key in use, and of the one before. A key of AWS has two.
 const MAX_LEARNED: usize = 4;
 
-pub(super) struct Scrubber {
-    /// The provider's host.
+pub(crate) struct Scrubber {
+    /// The server's host.
     host: String,
     fixed: KnownSecrets,
     /// Those of a key that changes, with its text.
@@ -35,12 +35,12 @@ struct KnownSecrets {
 }
 
 impl Scrubber {
-    pub(super) fn new(secrets: Vec<String>, host: &str) -> Self {
+    pub(crate) fn new(secrets: Vec<String>, host: &str) -> Self {
         Self { host: host.to_owned(), fixed: KnownSecrets::new(secrets), learned: RwLock::default() }
     }
 
     /// Adds a text of a key, in place of the oldest one that was added.
-    pub(super) fn learn(&self, text: &str) {
+    pub(crate) fn learn(&self, text: &str) {
         if self.learned.read().iter().any(|(known, _)| known.expose_secret() == text) {
             return;
         }
@@ -50,7 +50,7 @@ impl Scrubber {
         learned.drain(..surplus);
     }
 
-    pub(super) fn scrub(&self, text: &str) -> String {
+    pub(crate) fn scrub(&self, text: &str) -> String {
         SECRET_FORMS
             .replace_all(&self.scrub_known(text), |found: &regex::Captures<'_>| {
                 format!("{}{REPLACEMENT}", found.name("keep").map_or("", |keep| keep.as_str()))
@@ -59,13 +59,13 @@ impl Scrubber {
     }
 
     /// Removes known secrets only.
-    pub(super) fn scrub_known(&self, text: &str) -> String {
+    pub(crate) fn scrub_known(&self, text: &str) -> String {
         let clean = self.fixed.removed_from(text);
         self.learned.read().iter().fold(clean, |text, (_, secrets)| secrets.removed_from(&text))
     }
 
-    /// Removes URLs, IP addresses and the provider's host.
-    pub(super) fn without_addresses(&self, text: &str) -> String {
+    /// Removes URLs, IP addresses and the server's host.
+    pub(crate) fn without_addresses(&self, text: &str) -> String {
         let text = ADDRESS_FORMS.replace_all(text, ADDRESS);
         let host = regex::escape(&self.host);
         match Regex::new(&format!(r"(?i)\b{host}(?::\d+)?\b")) {
