@@ -8,21 +8,21 @@ use std::{
 
 use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
     a2ui::RunSurfaces,
     journal::{Continuation, RunJournal},
-    upstream_ids::{Conversation, UpstreamKey},
+    upstream_ids::{Conversation, ReplacedRun, ThreadIds, UpstreamKey},
 };
 use crate::{
     auth::{Principal, owner_of},
     base::trace::{TraceContext, TraceScope},
     files::RunFiles,
     observe::RunObserver,
-    protocol::{MessageId, RunId, SubagentRunId, ThreadId, TokenUsage},
-    store::ThreadKey,
+    protocol::{MessageId, RunAgentInput, RunId, SubagentRunId, ThreadId, TokenUsage},
+    store::{StoreResult, ThreadKey},
 };
 
 /// The request headers passed to agents (`pass_headers`), in the order of the request, and what else a run has of its request.
@@ -209,18 +209,14 @@ impl RunContext {
         self.parts.files.as_ref()
     }
 
-    /// The conversation that the run belongs to.
-    pub(super) fn conversation(&self) -> Conversation {
-        self.parts.conversation
-    }
-
-    pub(super) fn upstream_key(&self) -> Option<&UpstreamKey> {
-        self.parts.upstream_key.as_deref()
-    }
-
-    /// The task that the context is of; `None` for the agent of the run.
-    pub(super) fn subagent(&self) -> Option<&SubagentRunId> {
-        self.subagent.as_ref()
+    /// Replaces the ids of the thread and its runs in an input for another server.
+    ///
+    /// The ids follow from stored values, so the server that goes on with a run has the same ones. A key that is lost gives
+    /// new ids, under which an endpoint gets the whole conversation.
+    pub(crate) async fn replace_ids(&self, input: &mut RunAgentInput, ids: ThreadIds) -> StoreResult<()> {
+        let place = json!([owner_of(self.principal()), self.agent(), self.thread_id(), self.subagent]);
+        let (key, conversation) = (self.parts.upstream_key.as_deref(), self.parts.conversation);
+        ReplacedRun { key, conversation, place, seed: self.seed() }.replace_in(input, ids).await
     }
 
     /// What counts and records the run and its calls. `None` without a server.

@@ -8,10 +8,9 @@ use std::sync::{Arc, LazyLock};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use uuid::Uuid;
 
-use super::RunContext;
 use crate::{
-    auth::owner_of,
     base::hmac::hmac_sha256,
     protocol::RunAgentInput,
     store::{
@@ -66,25 +65,30 @@ pub(crate) enum Conversation {
     Once,
 }
 
-impl RunContext {
-    /// Replaces the ids of the thread and its runs in an input for another server.
-    ///
-    /// The ids follow from stored values, so the server that goes on with a run has the same ones. A key that is lost gives
-    /// new ids, under which an endpoint gets the whole conversation.
-    pub(crate) async fn replace_ids(&self, input: &mut RunAgentInput, ids: ThreadIds) -> StoreResult<()> {
+/// The run whose ids are replaced.
+pub(super) struct ReplacedRun<'a> {
+    pub(super) key: Option<&'a UpstreamKey>,
+    pub(super) conversation: Conversation,
+    /// Owner, agent, thread and task.
+    pub(super) place: Value,
+    pub(super) seed: Uuid,
+}
+
+impl ReplacedRun<'_> {
+    /// Replaces the ids of the thread and its runs in an input.
+    pub(super) async fn replace_in(&self, input: &mut RunAgentInput, ids: ThreadIds) -> StoreResult<()> {
         if ids == ThreadIds::Client {
             return Ok(());
         }
-        let key = match self.upstream_key() {
+        let key = match self.key {
             Some(key) => key.read().await?,
             None => *PROCESS_KEY,
         };
-        let (created_at, first_run, seed) = match self.conversation() {
+        let (created_at, first_run, seed) = match self.conversation {
             Conversation::Stored { created_at, first_run } => (Some(created_at), Some(first_run), None),
-            Conversation::Once => (None, None, Some(self.seed().simple().to_string())),
+            Conversation::Once => (None, None, Some(self.seed.simple().to_string())),
         };
-        let owner = owner_of(self.principal());
-        let thread = json!([owner, self.agent(), self.thread_id(), created_at, seed, self.subagent()]);
+        let thread = json!([self.place, created_at, seed]);
         // A version 4 UUID, because some servers take no other ids.
         let id = |of: Value| {
             let digest = hmac_sha256(&key, of.to_string().as_bytes());
@@ -105,7 +109,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        agent::{ContextParts, Principal, RunIdentity},
+        agent::{ContextParts, Principal, RunContext, RunIdentity},
         protocol::{RunId, ThreadId},
     };
 

@@ -9,13 +9,11 @@ use super::{
 };
 use crate::{
     agent::RunContext,
-    auth::owner_of,
     observe::{
         metrics::{ModelCall, ModelCallOutcome},
         telemetry::{ModelEnd, begin_model, end_model},
     },
     protocol::TokenUsage,
-    store::ThreadKey,
 };
 
 /// A call to a model, from the request to the end of its answer. Dropping it logs and counts the call.

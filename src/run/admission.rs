@@ -14,7 +14,6 @@ use super::{
     },
     drive::driver::run_started,
     events::thread_event_hub::ThreadChange,
-    launch::BegunRun,
     limits::start_error::StartError,
     log::{Follower, live::to_line, taken_back::taken_back},
     options::ConcurrentRuns,
@@ -58,6 +57,19 @@ pub(super) struct Admission {
     is_behind: bool,
     /// Whether the client has sent data that are files now.
     pub(super) has_sent_data: bool,
+}
+
+/// A run as it has begun in the store.
+pub(super) struct BegunRun {
+    pub(super) lease: Lease,
+    /// Of the thread after the begin.
+    pub(super) version: i64,
+    /// The number of the last message of the thread.
+    pub(super) last_message: i64,
+    pub(super) state_number: Option<i64>,
+    /// When the thread was created.
+    pub(super) created_at: Millis,
+    pub(super) request_bytes: u64,
 }
 
 /// The result of an attempt to begin a run.

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    admission::Admission,
+    admission::{Admission, BegunRun},
     control::Stop,
     conversation::{
         branch::LoadedThread, decide::BranchCase, decided, plan::Plan, resume::ResumeDecision, snapshots::snapshots,
@@ -34,21 +34,8 @@ use crate::{
         event::{Custom, MessagesSnapshot, RunError, RunFinished, RunOutcome, StateSnapshot},
         own_names::ALREADY_ANSWERED,
     },
-    store::{Lease, Millis, ThreadVersion},
+    store::ThreadVersion,
 };
-
-/// A run as it has begun in the store.
-pub(super) struct BegunRun {
-    pub(super) lease: Lease,
-    /// Of the thread after the begin.
-    pub(super) version: i64,
-    /// The number of the last message of the thread.
-    pub(super) last_message: i64,
-    pub(super) state_number: Option<i64>,
-    /// When the thread was created.
-    pub(super) created_at: Millis,
-    pub(super) request_bytes: u64,
-}
 
 impl Runs {
     /// A run that is not stored. `claims` are the messages that only agents make, but that the client sent.
