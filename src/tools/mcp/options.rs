@@ -269,6 +269,14 @@ mod tests {
                  oauth = { token_url = \"https://h\", client_id = \"a\", client_secret_env = \"PATH\" }",
                 "headers: `authorization` is set by `oauth`",
             ),
+            (
+                "url = \"http://h\"\nlogin = \"person\"\nlogin_client_id = \"a\"\nlogin_client_secret_env = \"PATH\"",
+                "login_client_secret_env: set `login_issuer`",
+            ),
+            (
+                "url = \"http://h\"\nlogin = \"person\"\nlogin_issuer = \"http://id.test\"",
+                "login_issuer: expected https",
+            ),
             ("url = \"http://h\"\nmax_timeout_secs = 0", "max_timeout_secs: at least 1"),
             ("url = \"http://h\"\nenv = { A = \"b\" }", "env: only a `command`"),
             ("url = \"http://h\"\nenv_from = [\"A\"]", "env_from: only a `command`"),
