@@ -54,6 +54,14 @@ pub fn bounded<T>(length: usize, work: impl Fn() -> T) -> T {
     result
 }
 
+/// Does the work, and returns the most memory that it took.
+pub fn peak_memory(work: impl FnOnce()) -> usize {
+    let before = HEAP.current_usage();
+    HEAP.reset_peak_usage();
+    work();
+    HEAP.peak_usage().saturating_sub(before)
+}
+
 fn timed<T>(work: impl Fn() -> T) -> (T, Duration) {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);

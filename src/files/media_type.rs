@@ -31,21 +31,28 @@ pub(crate) fn image_size(bytes: &[u8]) -> Option<ImageSize> {
     (width > 0 && height > 0).then_some(ImageSize { width, height })
 }
 
-/// Reads the segments of a JPEG up to the one that begins a frame.
+/// Reads the width and the height of the first frame of a JPEG.
 fn size_of_jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
-    let mut rest = bytes.get(2..)?;
-    loop {
-        match rest {
-            // Bytes that fill up to a marker.
-            [0xff, 0xff, ..] => rest = &rest[1..],
-            [0xff, 0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf, _, _, _, h1, h2, w1, w2, ..] => {
-                let number = |high: u8, low: u8| u32::from(u16::from_be_bytes([high, low]));
-                return Some((number(*w1, *w2), number(*h1, *h2)));
-            }
-            [0xff, _, high, low, ..] => rest = rest.get(2 + usize::from(u16::from_be_bytes([*high, *low]))..)?,
-            _ => return None,
+    let begins_frame = |marker: u8| matches!(marker, 0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf);
+    let (_, body) = jpeg_segments(bytes).find(|(marker, _)| begins_frame(*marker))?;
+    let number = |at: usize| Some(u32::from(u16::from_be_bytes([*body.get(at)?, *body.get(at + 1)?])));
+    Some((number(3)?, number(1)?))
+}
+
+/// Returns the segments of a JPEG, with what is there of the body of each, up to the first thing that is no segment.
+pub(crate) fn jpeg_segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let mut rest = bytes.get(2..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        // Bytes that fill up to a marker.
+        while let [0xff, 0xff, ..] = rest {
+            rest = &rest[1..];
         }
-    }
+        let [0xff, marker, high, low, after @ ..] = rest else { return None };
+        let length = usize::from(u16::from_be_bytes([*high, *low])).checked_sub(2)?;
+        let (body, next) = after.split_at(length.min(after.len()));
+        rest = next;
+        Some((*marker, body))
+    })
 }
 
 /// Returns whether the type that bytes show replaces the declared one. Text can begin like anything, and a container of

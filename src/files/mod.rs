@@ -22,6 +22,8 @@ use tokio::sync::OnceCell;
 
 pub(crate) use absorb::{AbsorbError, has_media};
 pub(crate) use load::{LoadedFor, name_again, names_files};
+#[cfg(feature = "llm")]
+pub(crate) use media_type::jpeg_segments;
 pub(crate) use media_type::{image_size, shown_type};
 pub(crate) use objects::check_url;
 pub(crate) use options::FileOptions;

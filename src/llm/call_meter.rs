@@ -9,11 +9,13 @@ use super::{
 };
 use crate::{
     agent::RunContext,
+    auth::owner_of,
     observe::{
         metrics::{ModelCall, ModelCallOutcome},
         telemetry::{ModelEnd, begin_model, end_model},
     },
     protocol::TokenUsage,
+    store::ThreadKey,
 };
 
 /// A call to a model, from the request to the end of its answer. Dropping it logs and counts the call.
@@ -43,6 +45,7 @@ impl CallMeter {
             scope.span().record("gen_ai.system_instructions", system_instructions(request));
             scope.span().record("gen_ai.input.messages", input_messages(request));
         }
+        request.thread = Some(ThreadKey { owner: owner_of(cx.principal()), id: cx.thread_id().clone() });
         request.trace = CallTrace::new(scope, cx.observer().and_then(|observer| observer.recording.clone()));
         Self {
             cx: cx.clone(),

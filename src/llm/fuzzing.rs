@@ -1,5 +1,5 @@
-//! The decoders of the providers' answers and the bodies of requests, for the fuzz targets and for tests of properties.
-//! Nothing else may use this.
+//! The decoders of the providers' answers, the bodies of requests and the scaling of images, for the fuzz targets and for tests
+//! of properties. Nothing else may use this.
 
 use std::sync::Arc;
 
@@ -8,7 +8,9 @@ use reqwest::{Response, Url};
 use serde_json::Value;
 
 use super::{
-    Connection, KnownModels, ModelEvent, ModelOptions, ModelRequest, ProfileOptions, history,
+    Connection, KnownModels, ModelEvent, ModelOptions, ModelRequest, ProfileOptions,
+    context::{image_memory, scale_image},
+    history,
     known_models::{MessagesServer, Profile},
     providers::{
         anthropic::{
@@ -85,6 +87,16 @@ pub fn request(api: Api, model: &str, messages: &[Message], tools: &[ToolSpec]) 
         Api::Gemini => gemini::request::body(&options, &request),
     };
     sent.json
+}
+
+/// Returns the most memory that scaling an image down takes, by its header.
+pub fn image_bytes(file: &[u8]) -> Option<u64> {
+    image_memory(file).map(|memory| memory.bytes)
+}
+
+/// Scales an image down, whatever memory it takes. Returns whether that succeeds.
+pub fn scale(file: &[u8], side: u32) -> bool {
+    image_memory(file).is_some_and(|memory| scale_image(file.to_vec(), memory, Some(side), None).is_ok())
 }
 
 #[expect(clippy::expect_used, reason = "the callers are tests, with names of profiles that they choose")]

@@ -16,6 +16,7 @@ use crate::{
         ContentPart, JsonObject, MessageContent, TokenUsage, ToolCall, ToolCallId,
         capabilities::MultimodalInputCapabilities,
     },
+    store::ThreadKey,
     tools::ToolSpec,
 };
 
@@ -125,6 +126,8 @@ pub struct ModelRequest {
     pub response_schema: Option<Arc<JsonObject>>,
     /// `true` asks the model to think before it answers, `false` not to; `None` leaves it to the configuration.
     pub thinking: Option<bool>,
+    /// The thread for which the model is asked.
+    pub thread: Option<ThreadKey>,
     /// Takes what the model reports beside its answer, for logs and metrics.
     pub trace: CallTrace,
 }

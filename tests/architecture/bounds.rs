@@ -34,6 +34,16 @@ const TESTS: &[(&str, &str, &str)] = &[
     ("runs of a principal", "tests/run/quota.rs", "one_of_several_principals_gets_half_of_the_runs_by_default"),
     ("waiting runs of a thread", "tests/run/queue.rs", "a_queue_has_a_maximum_length_and_a_timeout"),
     ("files that an agent or an export gets", "src/files/load.rs", "the_newest_64_mib_of_files_are_loaded"),
+    (
+        "images that are scaled down for models",
+        "src/llm/context/image_scale/tests.rs",
+        "an_owner_waits_for_its_own_images_while_another_ones_are_scaled",
+    ),
+    (
+        "scaled images that are kept for later requests",
+        "src/llm/context/image_scale/tests.rs",
+        "an_owner_keeps_a_quarter_of_all_scaled_images",
+    ),
     ("detached runs", "tests/run/detached.rs", "detached_runs_are_limited"),
     ("duration of a run", "src/run/drive/driver/tests.rs", "the_time_limit_cancels_the_run"),
     ("silence of an agent", "src/run/drive/driver/tests.rs", "an_agent_that_is_silent_for_too_long_fails"),

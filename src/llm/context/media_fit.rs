@@ -1,9 +1,12 @@
 //! The media of a request within what its provider takes: images are scaled down, and the oldest media leave a request that has
 //! too many of them, before turns of text do.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
-use super::{estimate::is_media, image_scale};
+use super::{
+    estimate::is_media,
+    image_scale::{self, SCALER},
+};
 use crate::{
     llm::{
         known_models::MediaLimits,
@@ -22,8 +25,14 @@ struct Medium {
     chars: usize,
 }
 
-/// Changes the turns, of which those from `first_new` on are new. Returns what the model does not get of these.
-pub(super) async fn fit(turns: &mut [Turn], first_new: usize, limits: &MediaLimits) -> Vec<SkippedAttachment> {
+/// Changes the turns of an owner's request, of which those from `first_new` on are new. Returns what the model does not get of
+/// these.
+pub(super) async fn fit(
+    turns: &mut [Turn],
+    first_new: usize,
+    limits: &MediaLimits,
+    owner: &Arc<str>,
+) -> Vec<SkippedAttachment> {
     if *limits == MediaLimits::default() {
         return Vec::new();
     }
@@ -42,7 +51,7 @@ pub(super) async fn fit(turns: &mut [Turn], first_new: usize, limits: &MediaLimi
         Some(few) if images > few => limits.side_of_many.or(limits.image_side),
         _ => limits.image_side,
     };
-    for (at, reason) in scale(turns, side, limits.image_chars).await {
+    for (at, reason) in scale(turns, side, limits.image_chars, owner).await {
         leave_out(turns, &all, &HashSet::from([at]), &reason, &mut skipped);
     }
     let all = of_turns(turns, first_new);
@@ -92,7 +101,7 @@ fn leave_out(
 }
 
 /// Scales images down that have a longer side or more characters. Returns the number of each that cannot be, and why.
-async fn scale(turns: &mut [Turn], side: Option<u32>, chars: Option<usize>) -> Vec<(usize, String)> {
+async fn scale(turns: &mut [Turn], side: Option<u32>, chars: Option<usize>, owner: &Arc<str>) -> Vec<(usize, String)> {
     let (mut larger, mut number) = (Vec::new(), 0);
     each_medium(turns, |part| {
         if matches!(part, ContentPart::Image(_))
@@ -105,7 +114,7 @@ async fn scale(turns: &mut [Turn], side: Option<u32>, chars: Option<usize>) -> V
     });
     let mut failed = Vec::new();
     for (number, value, mime_type) in larger {
-        match image_scale::scaled(std::mem::take(value), side, chars).await {
+        match SCALER.scaled(owner, std::mem::take(value), side, chars).await {
             Ok(image) => {
                 value.clone_from(&image.base64);
                 image.mime_type.clone_into(mime_type);

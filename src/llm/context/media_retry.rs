@@ -23,6 +23,7 @@ use crate::{
         providers::wire::{media, skipped_attachment},
     },
     protocol::{ContentPart, PartSource},
+    store::ThreadKey,
 };
 
 /// The number of refused media that a model remembers.
@@ -68,7 +69,8 @@ impl Model for MediaRetryModel {
         let stream = stream! {
             let last_answer = request.turns.iter().rposition(|turn| matches!(turn, Turn::Assistant(_)));
             let first_new = last_answer.map_or(0, |last| last + 1);
-            let mut left_out: Vec<SkippedAttachment> = fit(&mut request.turns, first_new, &limits).await;
+            let owner = request.thread.as_ref().map_or_else(|| ThreadKey::ANONYMOUS.into(), |thread| thread.owner.clone());
+            let mut left_out: Vec<SkippedAttachment> = fit(&mut request.turns, first_new, &limits, &owner).await;
             // Left out last. Those before may have nothing to do with a refusal that they did not cause alone.
             let mut blamed: Vec<ContentPart> = Vec::new();
             loop {

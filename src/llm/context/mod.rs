@@ -7,6 +7,7 @@
 
 mod estimate;
 mod fitted;
+mod image_memory;
 mod image_scale;
 mod media_fit;
 mod media_retry;
@@ -20,7 +21,9 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 
 pub use self::options::{ContextOptions, ContextPolicy};
-pub(super) use self::{fitted::FittedModel, media_retry::MediaRetryModel};
+pub(super) use self::{
+    fitted::FittedModel, image_memory::image_memory, image_scale::scale as scale_image, media_retry::MediaRetryModel,
+};
 use super::model::{Model, ModelError, ModelEvent, ModelStream, SkippedAttachment};
 
 impl ContextOptions {

@@ -2,13 +2,18 @@
 
 use std::{
     ops::Deref,
+    process::Command,
     time::{Duration, Instant},
 };
 
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{TEST_TIMEOUT, poll::poll_until, server::Process};
+use super::{
+    TEST_TIMEOUT,
+    poll::poll_until,
+    server::{BINARY, Process},
+};
 
 /// One of the servers.
 pub(crate) struct Replica {
@@ -30,8 +35,13 @@ impl Replica {
     }
 
     pub(crate) fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        Self::launch(Command::new(BINARY), arguments, environment)
+    }
+
+    /// Starts another command, to which the arguments are appended.
+    pub(crate) fn launch(command: Command, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let arguments = [&["--log", "warn,agui_server=info"], arguments].concat();
-        let process = Process::start(&arguments, environment);
+        let process = Process::launch(command, tempfile::tempdir().unwrap(), &arguments, environment);
         let endpoint = Endpoint::new(process.url.clone());
         Self { process, endpoint }
     }

@@ -11,6 +11,7 @@ mod crowd;
 mod file;
 mod follow;
 mod gateway;
+mod huge_pictures;
 mod interrupts;
 mod killed;
 mod late;

@@ -1,8 +1,12 @@
-use std::iter;
+use std::{pin::pin, time::Duration};
 
-use image::{Rgb, RgbImage, Rgba, RgbaImage};
+use image::{Rgb, RgbImage, Rgba};
+use tokio::time::timeout;
 
-use super::*;
+use super::{
+    super::image_memory::tests::{gif, jpeg_of_scans, png, vp8x, webp},
+    *,
+};
 
 /// Noise, which does not become smaller by compression.
 pub(in crate::llm::context) fn photo(width: u32, height: u32) -> String {
@@ -15,6 +19,10 @@ pub(in crate::llm::context) fn photo(width: u32, height: u32) -> String {
     let mut bytes = Cursor::new(Vec::new());
     noise.write_to(&mut bytes, ImageFormat::Png).unwrap();
     STANDARD.encode(bytes.into_inner())
+}
+
+async fn scaled(base64: String, side: Option<u32>, chars: Option<usize>) -> Result<Arc<ScaledImage>, String> {
+    SCALER.scaled(&ANONYMOUS.into(), base64, side, chars).await
 }
 
 fn read(image: &ScaledImage) -> DynamicImage {
@@ -55,27 +63,79 @@ async fn a_turned_photo_is_sent_upright() {
     // Exif: a list of one entry, the orientation 6, "turn right".
     let exif = b"\xff\xe1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
     let turned: Vec<u8> = jpeg[..2].iter().chain(exif).chain(&jpeg[2..]).copied().collect();
-    let scaled = scaled(STANDARD.encode(turned), Some(20), None).await.unwrap();
-    assert_eq!((read(&scaled).width(), read(&scaled).height()), (10, 20));
+    let turned = STANDARD.encode(turned);
+    let by_side = scaled(turned.clone(), Some(20), None).await.unwrap();
+    assert_eq!((read(&by_side).width(), read(&by_side).height()), (10, 20));
+    let by_chars = scaled(turned, None, Some(100_000)).await.unwrap();
+    assert_eq!((read(&by_chars).width(), read(&by_chars).height()), (20, 40));
+}
+
+/// The reasons are those of the header. Decoders have others.
+#[tokio::test]
+async fn an_image_that_claims_too_many_pixels_is_not_decoded() {
+    for (file, pixels) in [
+        (gif(u16::MAX, u16::MAX), "65535 × 65535"),
+        (gif(4_200, 4_200), "4200 × 4200"),
+        (png(16, 6, 12_000, 0), "12000 × 12000"),
+        (png(8, 6, u32::MAX, 0), "4294967295 × 4294967295"),
+        (webp(&[(b"VP8X", &vp8x(0, 16_384))]), "16384 × 16384"),
+    ] {
+        let file = STANDARD.encode(file);
+        assert!(is_larger(&file, Some(4_000), None));
+        let problem = scaled(file, Some(4_000), None).await.err().unwrap();
+        let expected = format!("{UNSCALABLE}: {pixels} pixels take more than 128 MiB of memory");
+        assert_eq!(problem, expected);
+    }
 }
 
 #[tokio::test]
-async fn a_file_that_describes_a_huge_image_is_not_decoded() {
-    // 30,000 × 30,000 pixels, in 70 bytes.
-    let chunk = |kind: &[u8; 4], data: &[u8]| {
-        let crc = iter::empty().chain(kind).chain(data).fold(u32::MAX, |crc, byte| {
-            (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
-        });
-        let length = u32::try_from(data.len()).unwrap().to_be_bytes();
-        [&length[..], kind, data, &(!crc).to_be_bytes()].concat()
-    };
-    let header = [30_000_u32.to_be_bytes(), 30_000_u32.to_be_bytes()].concat();
-    let head = chunk(b"IHDR", &[&header[..], &[8, 6, 0, 0, 0]].concat());
-    let bomb = [b"\x89PNG\r\n\x1a\n", &head[..], &chunk(b"IDAT", &[0x78, 0x9c]), &chunk(b"IEND", &[])].concat();
-    let bomb = STANDARD.encode(bomb);
-    assert!(is_larger(&bomb, Some(8_000), None));
-    let problem = scaled(bomb, Some(8_000), None).await.err().unwrap();
-    assert!(problem.contains("too large"), "{problem}");
+async fn a_photo_that_is_sent_in_a_thousand_scans_is_not_decoded_to_its_end() {
+    assert!(scaled(STANDARD.encode(jpeg_of_scans(10)), Some(16), None).await.is_ok());
+    let problem = scaled(STANDARD.encode(jpeg_of_scans(1_000)), Some(16), None).await.err().unwrap();
+    assert!(problem.contains("scans"), "{problem}");
+}
+
+#[tokio::test]
+async fn an_owner_waits_for_its_own_images_while_another_ones_are_scaled() {
+    let (scaler, [ann, bob]) = (Scaler::new(), ["key:ann", "key:bob"].map(Arc::from));
+    let held = [scaler.memory.take(&ann, MIN_IMAGE_BYTES).await, scaler.memory.take(&ann, MIN_IMAGE_BYTES).await];
+    let mut third = pin!(scaler.scaled(&ann, photo(30, 20), Some(15), None));
+    let of_bob = timeout(Duration::from_secs(20), scaler.scaled(&bob, photo(30, 20), Some(15), None));
+    tokio::select! {
+        _ = &mut third => panic!("two images of one owner are all that are scaled at once"),
+        image = of_bob => assert!(image.unwrap().is_ok()),
+    }
+    assert_eq!(scaler.memory.taken(), MAX_IMAGE_BYTES);
+    drop(held);
+    assert!(third.await.is_ok());
+    assert_eq!(scaler.memory.taken(), 0);
+}
+
+#[tokio::test]
+async fn a_scaled_image_is_kept_for_its_owner_alone() {
+    let (scaler, image, [ann, bob]) = (Scaler::new(), photo(30, 20), ["key:ann", "key:bob"].map(Arc::from));
+    let scale = async |owner: &Arc<str>| scaler.scaled(owner, image.clone(), Some(15), None).await.unwrap();
+    let first = scale(&ann).await;
+    assert!(!Arc::ptr_eq(&first, &scale(&bob).await), "the time would tell that ann has sent it");
+    assert!(Arc::ptr_eq(&first, &scale(&ann).await));
+    assert_eq!(scaler.kept.lock().images.len(), 2);
+}
+
+#[test]
+fn an_owner_keeps_a_quarter_of_all_scaled_images() {
+    let image = Arc::new(ScaledImage { base64: "x".repeat(3 << 20), mime_type: "image/png" });
+    let [ann, bob, anyone] = ["key:ann", "key:bob", ANONYMOUS].map(Arc::from);
+    let mut kept = Kept::default();
+    kept.add(&bob, 0, image.clone());
+    for key in 0..20 {
+        kept.add(&ann, key, image.clone());
+    }
+    assert_eq!((kept.chars_of(&ann), kept.chars_of(&bob)), (6 << 20, 3 << 20));
+    assert!(kept.find(&ann, 19).is_some() && kept.find(&ann, 17).is_none() && kept.find(&bob, 0).is_some());
+    for key in 0..20 {
+        kept.add(&anyone, key, image.clone());
+    }
+    assert_eq!((kept.chars, kept.chars_of(&anyone)), (30 << 20, 30 << 20), "without authentication one owner has all");
 }
 
 #[tokio::test]

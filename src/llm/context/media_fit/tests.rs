@@ -33,7 +33,10 @@ fn sent(turns: &[Turn]) -> Vec<String> {
 async fn the_oldest_media_leave_a_request_that_has_too_many() {
     let (mut turns, first_new) = conversation(&["AAAA", "AAAA", "AAAA"]);
     let limits = MediaLimits { media: Some(2), ..MediaLimits::default() };
-    assert!(fit(&mut turns, first_new, &limits).await.is_empty(), "earlier ones were told of before");
+    assert!(
+        fit(&mut turns, first_new, &limits, &"key:ann".into()).await.is_empty(),
+        "earlier ones were told of before"
+    );
     let sent = sent(&turns);
     assert!(
         sent[0].starts_with("(An attachment of an earlier message, image, is left out: the model takes 2"),
@@ -47,11 +50,11 @@ async fn the_oldest_media_leave_a_request_that_is_too_large_and_a_new_one_is_tol
     let large = "A".repeat(1000);
     let (mut turns, first_new) = conversation(&["AAAA", &large, &large]);
     let limits = MediaLimits { media_chars: Some(1500), ..MediaLimits::default() };
-    assert!(fit(&mut turns, first_new, &limits).await.is_empty());
+    assert!(fit(&mut turns, first_new, &limits, &"key:ann".into()).await.is_empty());
     let of_turns = sent(&turns);
     assert_eq!((of_turns[0].starts_with("(An"), of_turns[1].starts_with("(An"), &*of_turns[2]), (true, true, "1000"));
     let limits = MediaLimits { media_chars: Some(500), ..MediaLimits::default() };
-    let skipped = fit(&mut turns, first_new, &limits).await;
+    let skipped = fit(&mut turns, first_new, &limits, &"key:ann".into()).await;
     assert_eq!((skipped.len(), skipped[0].kind), (1, "image"));
     assert!(sent(&turns)[2].starts_with("(An attachment of this message"));
 }
@@ -63,7 +66,7 @@ async fn many_images_have_a_smaller_side() {
         MediaLimits { image_side: Some(100), few_images: Some(1), side_of_many: Some(50), ..MediaLimits::default() };
     let sides = async |images: &[&str]| {
         let (mut turns, first_new) = conversation(images);
-        assert!(fit(&mut turns, first_new, &limits).await.is_empty());
+        assert!(fit(&mut turns, first_new, &limits, &"key:ann".into()).await.is_empty());
         let mut sides = Vec::new();
         each_medium(&mut turns, |part| {
             let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, inline(part).unwrap().0).unwrap();
@@ -79,7 +82,7 @@ async fn many_images_have_a_smaller_side() {
 async fn an_image_that_cannot_be_scaled_is_left_out_alone() {
     let (mut turns, first_new) = conversation(&["bm8=", "bm9ubm9ubm8="]);
     let limits = MediaLimits { image_chars: Some(8), ..MediaLimits::default() };
-    let skipped = fit(&mut turns, first_new, &limits).await;
+    let skipped = fit(&mut turns, first_new, &limits, &"key:ann".into()).await;
     assert_eq!((skipped.len(), sent(&turns)[0].as_str()), (1, "4"));
     assert!(sent(&turns)[1].contains("cannot be scaled down"), "{:?}", sent(&turns));
 }
