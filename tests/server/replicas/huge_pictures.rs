@@ -27,7 +27,7 @@ const METADATA: &[u8] = b"RIFF\x30\0\0\0WEBPVP8X\x0a\0\0\0\x08\0\0\0\xfe\x3f\0\0
 struct Bits(Vec<bool>);
 
 impl Bits {
-    fn add(&mut self, value: u32, count: u32) -> &mut Self {
+    fn add(&mut self, value: u64, count: u32) -> &mut Self {
         self.0.extend((0..count).map(|bit| value >> bit & 1 == 1));
         self
     }
