@@ -46,6 +46,9 @@ refusals! {
         #[error("{0}")]
         #[refusal(PAYLOAD_TOO_LARGE, "too_many_values", Body)]
         TooManyValues(DecodeError),
+        #[error("{0}")]
+        #[refusal(BAD_REQUEST, "invalid_input", Body)]
+        Malformed(DecodeError),
         #[error(transparent)]
         #[refusal(StartError)]
         Start(StartError),
@@ -219,11 +222,10 @@ impl ApiError {
     /// The member or the parameter that is wrong.
     pub(super) fn path(&self) -> Option<&str> {
         match self {
-            Self::TooManyValues(error) => error.path(),
+            Self::TooManyValues(error) | Self::Malformed(error) => error.path(),
             Self::Start(error) => error.path(),
             Self::Thread(error) => error.path(),
-            // Empty for the whole body.
-            Self::InvalidInput { path, .. } => Some(path.as_str()).filter(|path| !path.is_empty()),
+            Self::InvalidInput { path, .. } => Some(path),
             Self::InvalidParameter { name, .. } => Some(name),
             Self::UnsupportedVersion(_) => Some("protocolVersion"),
             _ => None,
@@ -242,12 +244,11 @@ impl ApiError {
 
 impl From<DecodeError> for ApiError {
     fn from(error: DecodeError) -> Self {
-        let message = error.to_string();
         match error {
             DecodeError::Syntax(_) => Self::InvalidJson(error),
             DecodeError::TooDeep(_) => Self::TooDeep(error),
             DecodeError::TooManyValues { .. } => Self::TooManyValues(error),
-            DecodeError::Malformed { path, .. } => Self::InvalidInput { path, message },
+            DecodeError::Malformed { .. } => Self::Malformed(error),
         }
     }
 }

@@ -9,6 +9,7 @@ mod exchange;
 mod failure;
 pub(in crate::llm) mod json;
 mod key_command;
+mod parameters;
 mod refusal_names;
 mod refusal_texts;
 mod refused_parameters;
@@ -37,8 +38,8 @@ pub(in crate::llm) use connection::{KeyPlace, is_of_domain};
 pub(in crate::llm) use decode::{
     AnswerEvents, DecodeFault, DecodeStep, Decoder, call_start, check_error, check_open_blocks,
 };
+pub(in crate::llm) use parameters::schema_in_words;
 pub(in crate::llm) use refusal_texts::FailureKind;
-pub(in crate::llm) use refused_parameters::schema_in_words;
 pub(crate) use replay::{RecordedApi, RecordedExchanges};
 
 use self::{
@@ -153,9 +154,9 @@ impl Transport {
         trace: CallTrace,
         decoder: impl Fn() -> D + Send + 'static,
     ) -> ModelStream {
-        let ProviderRequest { skipped, url, headers: more, first_block, .. } = request;
+        let ProviderRequest { json, skipped, url, headers: more, first_block, thread } = request;
         let url = url.clone().unwrap_or_else(|| self.url.clone());
-        let (transport, mut form) = (self.clone(), self.refused.first_form(request, &url));
+        let (transport, mut form) = (self.clone(), self.refused.first_form(json, thread.as_ref(), &url));
         let (skipped, more, first_block) = (skipped.clone(), more.clone(), *first_block);
         Box::pin(async_stream::stream! {
             for attachment in skipped {

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::refused_parameters::{GROUPS, IfRefused, PARAMETERS, Parameter};
+use super::parameters::{GROUPS, IfRefused, PARAMETERS, Parameter};
 
 /// The lists of a request that have what callers write.
 const LISTS: &[&str] = &["tools", "messages", "contents", "input", "system"];

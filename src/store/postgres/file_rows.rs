@@ -2,15 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::Row as _;
+use sqlx::{Row as _, postgres::PgRow};
 
 use super::pool::{Operation, PostgresPool};
-use crate::store::StoreResult;
+use crate::store::{StoreResult, files::FileSums, rows};
 
+const SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = $1";
 const USE: &str = include_str!("sql/use_files.sql");
 const DELETE_ALL: &str = "SELECT number FROM agui_files WHERE owner = $1 LIMIT $2";
 const DELETE_FILES: &str = include_str!("sql/delete_files.sql");
 pub(super) const MAX_DELETED_FILES: i64 = 50;
+
+/// Returns the sums of an owner's files, or of all.
+pub(super) async fn file_sums(operation: &mut Operation, owner: &str) -> StoreResult<FileSums> {
+    sums(operation.first(sqlx::query(SUMS).bind(owner)).await?)
+}
+
+pub(super) fn sums(row: Option<PgRow>) -> StoreResult<FileSums> {
+    Ok(row.as_ref().map(rows::file_sums).transpose()?.unwrap_or_default())
+}
 
 /// Notes that the messages of a thread name files of its owner.
 pub(super) async fn use_files(operation: &mut Operation, thread: i64, ids: &BTreeSet<String>) -> StoreResult<()> {

@@ -245,7 +245,7 @@ impl Store for PostgresStore {
         let sum = sqlx::query(if owner.is_some() { BYTES_OF_OWNER } else { BYTES_OF_ALL }).bind(owner);
         let mut operation = self.pool.read(ReadKind::Page, owner.unwrap_or(SERVER)).await?;
         let of_threads = operation.first(sum).await?.map_or(Ok(0), |row| row.try_get::<i64, _>(0))?;
-        let of_files = stored_files::file_sums(&mut operation, owner.unwrap_or(ALL_OWNERS)).await?;
+        let of_files = file_rows::file_sums(&mut operation, owner.unwrap_or(ALL_OWNERS)).await?;
         Ok(of_threads.cast_unsigned() + of_files.cost())
     }
 

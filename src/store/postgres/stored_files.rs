@@ -8,7 +8,7 @@ use sqlx::{Row as _, postgres::PgRow};
 
 use super::{
     PostgresStore,
-    file_rows::{MAX_DELETED_FILES, delete_files},
+    file_rows::{MAX_DELETED_FILES, delete_files, file_sums, sums},
     pool::Operation,
     reader::{self, BEGIN_SNAPSHOT, parse},
 };
@@ -17,8 +17,8 @@ use crate::store::{
     Millis, StoreError, StoreResult,
     file_chunks::{FilePart, chunks},
     files::{
-        ALL_OWNERS, DeletedFile, FileDeletion, FileStore, FileSums, NewFile, PutFile, SecretName, StoredFile,
-        UPLOAD_LIMIT, new_secret,
+        ALL_OWNERS, DeletedFile, FileDeletion, FileStore, NewFile, PutFile, SecretName, StoredFile, UPLOAD_LIMIT,
+        new_secret,
     },
     read_permits::{ReadKind, SERVER},
     rows,
@@ -30,7 +30,6 @@ const LOCK_OWNER: &str = "SELECT pg_advisory_xact_lock(470212, hashtext($1))";
 const FIND_SAME: &str = "
     UPDATE agui_files SET unused_since = CASE WHEN unused_since < $3 THEN $3 ELSE unused_since END
     WHERE owner = $1 AND digest = $2 AND stored RETURNING *";
-const SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = $1";
 /// Concurrent uploads see each other's bytes. The transaction that has the lock makes three short statements.
 const LOCKED_SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = $1 FOR UPDATE";
 const RESERVE: &str = include_str!("sql/reserve_file.sql");
@@ -181,15 +180,6 @@ impl PostgresStore {
         operation.commit().await?;
         Ok(same.map_or(PutFile::Stored(reserved), PutFile::Existed))
     }
-}
-
-/// Returns the sums of an owner's files, or of all.
-pub(super) async fn file_sums(operation: &mut Operation, owner: &str) -> StoreResult<FileSums> {
-    sums(operation.first(sqlx::query(SUMS).bind(owner)).await?)
-}
-
-fn sums(row: Option<PgRow>) -> StoreResult<FileSums> {
-    Ok(row.as_ref().map(rows::file_sums).transpose()?.unwrap_or_default())
 }
 
 async fn find_same(operation: &mut Operation, file: &NewFile<'_>) -> StoreResult<Option<StoredFile>> {

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::named_params;
+use rusqlite::{Connection, named_params};
 
 use super::{
     reader::one,
     writer::{Tx, for_one_step},
 };
-use crate::store::StoreResult;
+use crate::store::{StoreResult, files::FileSums, rows};
 
+const SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = ?";
 const USE: &str = include_str!("sql/use_file.sql");
 const MARK_USED: &str = "
     UPDATE agui_files SET unused_since = NULL WHERE id = :id AND unused_since IS NOT NULL
@@ -34,6 +35,11 @@ const PURGE: [&str; 3] = [
 ];
 /// Four chunks are one megabyte.
 const MAX_PURGED_ROWS: i64 = 4;
+
+/// Returns the sums of an owner's files, or of all.
+pub(super) fn file_sums(conn: &Connection, owner: &str) -> StoreResult<FileSums> {
+    Ok(one(conn, SUMS, [owner], |row| rows::file_sums(row))?.unwrap_or_default())
+}
 
 /// Notes that the messages of a thread name files of its owner.
 pub(super) fn use_files(tx: &Tx<'_>, thread: i64, ids: &BTreeSet<String>) -> StoreResult<()> {

@@ -259,7 +259,7 @@ impl Store for SqliteStore {
         let (by, sql) = owner.map_or((SERVER, BYTES_OF_ALL), |owner| (owner, BYTES_OF_OWNER));
         let owner = owner.map(str::to_owned);
         let sum = move |conn: &Connection| {
-            let of_files = stored_files::file_sums(conn, owner.as_deref().unwrap_or(ALL_OWNERS))?;
+            let of_files = file_rows::file_sums(conn, owner.as_deref().unwrap_or(ALL_OWNERS))?;
             let of_threads = one(conn, sql, [owner], |row| Ok(row.get::<_, u64>(0)?))?;
             Ok(of_threads.unwrap_or_default() + of_files.cost())
         };

@@ -11,7 +11,7 @@ use rusqlite::{Connection, named_params};
 
 use super::{
     SqliteStore,
-    file_rows::purge_step,
+    file_rows::{file_sums, purge_step},
     pending::JobOwner,
     reader::{all, one},
     remove::left_to_sweep,
@@ -23,8 +23,8 @@ use crate::store::{
     Millis, StoreError, StoreResult,
     file_chunks::{FilePart, chunks},
     files::{
-        ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, FileSums, NewFile, PutFile, SecretName,
-        StoredFile, UPLOAD_LIMIT, new_secret,
+        ALL_OWNERS, DeletedFile, FileDeletion, FileLimits, FileStore, NewFile, PutFile, SecretName, StoredFile,
+        UPLOAD_LIMIT, new_secret,
     },
     read_permits::{ReadKind, SERVER},
     rows,
@@ -32,7 +32,6 @@ use crate::store::{
 
 const FIND_SAME: &str = "SELECT * FROM agui_files WHERE owner = :owner AND digest = :digest AND stored = 1";
 const KEEP: &str = "UPDATE agui_files SET unused_since = MAX(unused_since, :now) WHERE number = :number";
-const SUMS: &str = "SELECT files, bytes FROM agui_file_sums WHERE owner = ?";
 const RESERVE: &str = include_str!("sql/reserve_file.sql");
 const INSERT_CHUNK: &str = "
     INSERT INTO agui_file_chunks (file, number, digest, body)
@@ -214,11 +213,6 @@ impl SqliteStore {
         };
         left_to_sweep(purged.await);
     }
-}
-
-/// Returns the sums of an owner's files, or of all.
-pub(super) fn file_sums(conn: &Connection, owner: &str) -> StoreResult<FileSums> {
-    Ok(one(conn, SUMS, [owner], |row| rows::file_sums(row))?.unwrap_or_default())
 }
 
 /// Finds the file with the same bytes, or reserves space for a new one.

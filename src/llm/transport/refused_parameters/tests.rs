@@ -1,12 +1,15 @@
 use proptest::{prelude::*, sample::select};
 use serde_json::json;
 
-use super::*;
+use super::{
+    super::parameters::{IfRefused, PARAMETERS, schema_in_words},
+    *,
+};
+use crate::protocol::JsonObject;
 
 fn form(refused: &RefusedParameters, owner: &str, json: &Value) -> RequestForm {
     let thread = Some(ThreadKey { owner: owner.into(), id: "t".into() });
-    let request = ProviderRequest { json: json.clone(), thread, ..ProviderRequest::default() };
-    refused.first_form(&request, &Url::parse("http://h/v1").unwrap())
+    refused.first_form(json, thread.as_ref(), &Url::parse("http://h/v1").unwrap())
 }
 
 fn json(form: &RequestForm) -> Value {
