@@ -33,8 +33,11 @@ pub(in crate::llm) struct Learned<V> {
     scope: Scope,
     /// Its keys are random, so that nobody can choose things with one digest.
     hasher: RandomState,
-    by_owner: Mutex<LruCache<Arc<str>, LruCache<u64, (V, Instant)>>>,
+    by_owner: Mutex<LruCache<Arc<str>, Facts<V>>>,
 }
+
+/// The facts of an owner by their digests, with the time when each was learned.
+type Facts<V> = LruCache<u64, (V, Instant)>;
 
 impl<V: Clone> Learned<V> {
     pub(in crate::llm) fn by(scope: Scope) -> Self {

@@ -31,7 +31,7 @@ fn refuse_tools(request: &Recorded) -> Option<String> {
     let name_of = |tool: &Value| tool["name"].as_str().or(tool["function"]["name"].as_str()).map(str::to_owned);
     let name = list.as_array()?.iter().filter_map(name_of).find(|name| NAMES.contains(&name.as_str()))?;
     let of_path = |end: &str| request.path.split('?').next().unwrap().ends_with(end);
-    let refusal = if of_path("/chat/completions") && name < "s".to_owned() {
+    let refusal = if of_path("/chat/completions") && name.as_str() < "s" {
         // https://github.com/BerriAI/litellm/issues/7785
         let quoted = tools.to_string().replace('"', "'");
         let said = format!(

@@ -132,7 +132,7 @@ impl RequestForm {
     fn is_new(&self, named: &Named) -> bool {
         let name = named.parameter.name;
         let was_left_out = self.left_out.iter().any(|other| other.name == name || other.other_name() == Some(name));
-        !was_left_out && !(named.is_in_doubt && self.was_in_doubt)
+        !(was_left_out || named.is_in_doubt && self.was_in_doubt)
     }
 }
 

@@ -20,7 +20,7 @@ fn written(to: &str) -> Vec<ModelEvent> {
 /// Plays a run whose model reads a page and a second one, and then ends its answer with a call. Returns whether the call ran, and
 /// the texts of the answer.
 fn pays(pages: [&str; 2], input: RunAgentInput, end: Vec<ModelEvent>) -> (bool, String) {
-    let [first, second] = pages.map(|page| Arc::<str>::from(page));
+    let [first, second] = pages.map(Arc::<str>::from);
     let page = move |name, page: Arc<str>| {
         tool_fn(name, "Reads.", move |_: Value, _| {
             let page = page.clone();

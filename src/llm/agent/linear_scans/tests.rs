@@ -112,7 +112,7 @@ const SCANS: &[Scan] = &[
         name: "arguments of a call, as they stream in",
         run: |pieces| {
             let mut reader = ArgumentsReader::default();
-            pieces.iter().for_each(|piece| reader.push(piece, &mut |_, part| drop(black_box(part))));
+            pieces.iter().for_each(|piece| reader.push(piece, &mut |_, part| _ = black_box(part)));
         },
         is_stream: true,
         texts: ARGUMENTS,
