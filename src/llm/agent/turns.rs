@@ -40,18 +40,15 @@ use crate::{
     tools::ToolSession,
 };
 
-/// Answers a run. Its tools replace those of the agent if they depend on the caller.
+/// Answers a run.
 pub(super) fn turns(
-    mut settings: Arc<Settings>,
+    settings: Arc<Settings>,
     mut input: RunAgentInput,
     cx: RunContext,
 ) -> impl Stream<Item = Result<Event, AgentError>> + Send {
     try_stream! {
-        if let Some(tools) = settings.tools.for_run(&cx).await {
-            Arc::make_mut(&mut settings).tools = tools;
-        }
+        let settings = with_tools_of_run(settings, &cx).await;
         let mut models = ModelChain::new(&settings, &input)?;
-        settings.tools.ready().await;
         let catalog = ToolCatalog::new(&settings, &input, cx.surfaces.as_ref());
         let instructions = instructions(&settings, &input, &cx)?;
         let mut messages = std::mem::take(&mut input.messages).into_vec();
@@ -102,8 +99,7 @@ pub(super) fn turns(
             if let Some(summary) = turns.summarise(&mut request).await {
                 yield summary;
             }
-            let foreign =
-                ForeignTexts { cx: &cx, messages: &turns.messages, current: request.current.clone() };
+            let foreign = ForeignTexts { cx: &cx, messages: &turns.messages, current: request.current.clone() };
             let (provider, mut stream) = models.open(request, &cx).await;
             let mut answer = AnswerBuilder::new(provider, &mut earlier, foreign);
             while let Some(event) = stream.next().await {
@@ -123,6 +119,15 @@ pub(super) fn turns(
             marks::answer(&run, turns.steps, &turns.next, turns.has_calls(), &turns.messages);
         }
     }
+}
+
+/// Returns the settings with the tools of the run, which replace those of the agent if they depend on the caller.
+async fn with_tools_of_run(mut settings: Arc<Settings>, cx: &RunContext) -> Arc<Settings> {
+    if let Some(tools) = settings.tools.for_run(cx).await {
+        Arc::make_mut(&mut settings).tools = tools;
+    }
+    settings.tools.ready().await;
+    settings
 }
 
 /// Takes the ids of the conversation's calls, so that no task of a subagent uses them.

@@ -1,7 +1,10 @@
 //! The media of a request within what its provider takes: images are scaled down, and the oldest media leave a request that has
 //! too many of them, before turns of text do.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use super::{
     estimate::is_media,
@@ -43,7 +46,7 @@ pub(super) async fn fit(
         let step = (most / 4).max(1);
         let too_many = (all.len() - most).div_ceil(step) * step;
         let reason = format!("the model takes {most} attachments, and newer ones have their places");
-        leave_out(turns, &all, &(0..too_many).collect(), &reason, &mut skipped);
+        leave_out(turns, &all, |number| (number < too_many).then_some(&*reason), &mut skipped);
     }
     let all = of_turns(turns, first_new);
     let images = all.iter().filter(|medium| medium.is_image).count();
@@ -51,9 +54,8 @@ pub(super) async fn fit(
         Some(few) if images > few => limits.side_of_many.or(limits.image_side),
         _ => limits.image_side,
     };
-    for (at, reason) in scale(turns, side, limits.image_chars, owner).await {
-        leave_out(turns, &all, &HashSet::from([at]), &reason, &mut skipped);
-    }
+    let failed = scale(turns, side, limits.image_chars, owner).await;
+    leave_out(turns, &all, |number| failed.get(&number).map(String::as_str), &mut skipped);
     let all = of_turns(turns, first_new);
     let (mut chars, max_chars) = (0, limits.media_chars.unwrap_or(usize::MAX));
     let newest_first = all.iter().enumerate().rev();
@@ -63,7 +65,8 @@ pub(super) async fn fit(
             (chars > max_chars && medium.chars > 0).then_some(at)
         })
         .collect();
-    leave_out(turns, &all, &over, "the attachments are larger together than the model takes", &mut skipped);
+    let reason = "the attachments are larger together than the model takes";
+    leave_out(turns, &all, |number| over.contains(&number).then_some(reason), &mut skipped);
     skipped
 }
 
@@ -78,17 +81,16 @@ fn of_turns(turns: &mut [Turn], first_new: usize) -> Vec<Medium> {
     all
 }
 
-/// Puts notes in place of the media with these numbers.
-fn leave_out(
+/// Puts notes in place of the media whose numbers have a reason, in one pass: a medium that has left is not counted any more.
+fn leave_out<'r>(
     turns: &mut [Turn],
     all: &[Medium],
-    numbers: &HashSet<usize>,
-    reason: &str,
+    reason: impl Fn(usize) -> Option<&'r str>,
     skipped: &mut Vec<SkippedAttachment>,
 ) {
     let mut number = 0;
     each_medium(turns, |part| {
-        if numbers.contains(&number)
+        if let Some(reason) = reason(number)
             && let Ok((kind, _)) = media(part)
         {
             let is_new = all.get(number).is_some_and(|medium| medium.is_new);
@@ -101,7 +103,12 @@ fn leave_out(
 }
 
 /// Scales images down that have a longer side or more characters. Returns the number of each that cannot be, and why.
-async fn scale(turns: &mut [Turn], side: Option<u32>, chars: Option<usize>, owner: &Arc<str>) -> Vec<(usize, String)> {
+async fn scale(
+    turns: &mut [Turn],
+    side: Option<u32>,
+    chars: Option<usize>,
+    owner: &Arc<str>,
+) -> HashMap<usize, String> {
     let (mut larger, mut number) = (Vec::new(), 0);
     each_medium(turns, |part| {
         if matches!(part, ContentPart::Image(_))
@@ -112,14 +119,14 @@ async fn scale(turns: &mut [Turn], side: Option<u32>, chars: Option<usize>, owne
         }
         number += 1;
     });
-    let mut failed = Vec::new();
+    let mut failed = HashMap::new();
     for (number, value, mime_type) in larger {
         match SCALER.scaled(owner, std::mem::take(value), side, chars).await {
             Ok(image) => {
                 value.clone_from(&image.base64);
                 image.mime_type.clone_into(mime_type);
             }
-            Err(problem) => failed.push((number, problem)),
+            Err(problem) => _ = failed.insert(number, problem),
         }
     }
     failed

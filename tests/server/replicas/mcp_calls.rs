@@ -144,10 +144,10 @@ async fn answer_on_other_servers(store: Option<&str>) {
     let server = start(folder.path(), &provider, &mcp, store).await;
     let asked = run(&server, &ask("r1", "Book a trip.")).await;
     let [terms, who] = interrupts(&asked) else { panic!("{asked:?}") };
-    assert_eq!((&who["message"], &who["reason"]), (&json!("Who travels?"), &json!("input_required")));
+    assert_eq!((&who["message"], &who["reason"]), (&json!("works asks: Who travels?"), &json!("input_required")));
     assert_eq!(who["responseSchema"]["required"], json!(["name"]));
     assert_eq!(who["metadata"]["agui-server.mcpServer"], "works");
-    assert_eq!((&terms["message"], &terms["reason"]), (&json!("Read the terms"), &json!("authorization")));
+    assert_eq!((&terms["message"], &terms["reason"]), (&json!("works asks: Read the terms"), &json!("authorization")));
     assert_eq!(terms["metadata"]["agui-server.visitUrl"], "https://example.com/terms");
     server.kill();
 
@@ -155,7 +155,7 @@ async fn answer_on_other_servers(store: Option<&str>) {
     let replies = [(who, json!({ "name": "Ada" })), (terms, json!({}))];
     let asked = run(&server, &resume("r2", &replies)).await;
     let [meal] = interrupts(&asked) else { panic!("{asked:?}") };
-    assert_eq!(meal["message"], "Which meal for Ada?");
+    assert_eq!(meal["message"], "works asks: Which meal for Ada?");
     server.kill();
 
     let server = start(folder.path(), &provider, &mcp, store).await;
@@ -228,13 +228,13 @@ async fn a_task_that_asks_goes_on_with_the_answer_of_a_server_that_was_started_l
     let server = start(folder.path(), &provider, &mcp, None).await;
     let asked = run(&server, &ask("r1", "Choose.")).await;
     let [grain] = interrupts(&asked) else { panic!("{asked:?}") };
-    assert_eq!((&grain["message"], &grain["reason"]), (&json!("Which grain?"), &json!("input_required")));
+    assert_eq!((&grain["message"], &grain["reason"]), (&json!("works asks: Which grain?"), &json!("input_required")));
     server.kill();
 
     let server = start(folder.path(), &provider, &mcp, None).await;
     let asked = run(&server, &resume("r2", &[(grain, json!({ "value": "rye" }))])).await;
     let [amount] = interrupts(&asked) else { panic!("{asked:?}") };
-    assert_eq!(amount["message"], "How much rye?");
+    assert_eq!(amount["message"], "works asks: How much rye?");
     provider.answer(answer_of_text("Ground."));
     let done = run(&server, &resume("r3", &[(amount, json!({ "value": "a sack" }))])).await;
     assert_eq!(result(&done), "a sack of rye");

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     agent::{
-        Agent as _, RunContext,
+        Agent as _, RunContext, ThreadIds,
         builtin::{Remote, RemoteOptions},
     },
     protocol::{
@@ -50,6 +50,8 @@ impl<'t> ChatEndpoint<'t> {
     pub(super) fn new(url: Url, name: Option<&str>, target: &'t RunTarget) -> Result<Self, Box<dyn Error>> {
         let mut options = RemoteOptions::new(url);
         (options.idle_timeout, options.max_event_bytes) = (IDLE_TIMEOUT, MAX_EVENT_BYTES);
+        // The chat is the client, whose ids the server's threads have.
+        options.thread_ids = ThreadIds::Client;
         if let Some(authorization) = &target.authorization {
             let value = authorization.to_str().map_err(|_| "--key-env: the key has characters that are not ASCII")?;
             options.headers.push(("Authorization".to_owned(), value.into()));
