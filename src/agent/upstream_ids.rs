@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The key without a store. An endpoint is given new ids after a restart, and then whole conversations.
+/// The key of runs whose store keeps no secrets. An endpoint is given new ids after a restart, and then whole conversations.
 static PROCESS_KEY: LazyLock<[u8; 32]> = LazyLock::new(new_secret);
 
 /// The ids that a remote agent's endpoint gets.

@@ -2,7 +2,7 @@
 //!
 //! A question is an interrupt: it ends the run, and the next run calls the tool again with the same arguments. A call
 //! that asks several questions one after another needs the earlier replies each time. They are carried by the id of
-//! the later interrupt, which every client returns, so that it makes no difference whether the server stores threads.
+//! the later interrupt, which every client returns, so that it makes no difference which server goes on.
 //! An id is `question:KEY:CALL`, or `question:KEY~CARRIED:CALL` with the base64 of a [`CallReplies`]. Its end is bound to the
 //! call ([`bound_call`]).
 

@@ -108,7 +108,7 @@ fn decision_on<'e>(
         |entry: &'e ResumeEntry| entry.interrupt_id.strip_prefix(ID_PREFIX).filter(|bound| is_bound_to(call, bound));
     let approvals: Vec<_> = entries.iter().filter(|entry| bound(entry).is_some()).collect();
     let first = *approvals.first()?;
-    let is_clear = approvals.iter().all(|entry| entry.interrupt_id == first.interrupt_id);
+    let is_clear = approvals.iter().all(|entry| *entry == first);
     let decision = if is_clear { ApprovalDecision::of(first, true) } else { ApprovalDecision::Unclear };
     let bound = bound(first).unwrap_or_default().to_owned();
     is_open(&[first]).then(|| (decide(decision).map(|edited| CallReplies::none(bound, edited)), approvals))

@@ -1,7 +1,7 @@
 //! A task of a subagent that waits for a person: its questions end the run, and the next run goes on inside the task.
 //!
 //! The id of such an interrupt is `task:INVOCATION:CALL:ID`: the invocation, the call of the task, and the id that the subagent gave
-//! it. Every client returns it, so it makes no difference whether the server stores threads, or which server goes on.
+//! it. Every client returns it, so it makes no difference which server goes on.
 
 use std::collections::HashMap;
 

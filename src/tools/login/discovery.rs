@@ -180,8 +180,19 @@ impl Discovery {
         }
     }
 
-    async fn issuer(&self, issuer: &str) -> Result<IssuerMetadata, LoginError> {
+    /// Checks that an authorization server may be used. `login_hosts` say who gets the codes and the secret of a configured client:
+    /// not the server itself, unless it is listed.
+    fn check_issuer(&self, issuer: &str) -> Result<Url, LoginError> {
         let url = self.check(issuer)?;
+        let is_listed = || url.host_str().and_then(Host::parse).is_some_and(|host| self.hosts.has(&host));
+        if self.client.is_some() && self.issuer.is_none() && !self.hosts.is_empty() && !is_listed() {
+            return Err(failed(format!("the authorization server {issuer} is not in `login_hosts`")));
+        }
+        Ok(url)
+    }
+
+    async fn issuer(&self, issuer: &str) -> Result<IssuerMetadata, LoginError> {
+        let url = self.check_issuer(issuer)?;
         let kinds = ["oauth-authorization-server", "openid-configuration"];
         let urls = kinds.into_iter().flat_map(|kind| well_known(&url, kind, true)).collect();
         let problem = match self.first::<IssuerMetadata>(urls).await? {
@@ -403,6 +414,20 @@ mod tests {
         ] {
             let error = check(hosts, url).unwrap_err();
             assert!(error.contains(expected), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_server_gets_the_codes_of_a_configured_client_only_if_it_is_listed() {
+        let client = || ClientCredentials { id: "app".into(), secret: None, auth: ClientAuth::default() };
+        for (hosts, client, issuer, may_be_used) in [
+            (&["id.example.com"][..], Some(client()), None, false),
+            (&["id.example.com", "mcp.example.com"], Some(client()), None, true),
+            (&["id.example.com"], Some(client()), Some("https://mcp.example.com".to_owned()), true),
+            (&["id.example.com"], None, None, true),
+        ] {
+            let discovery = Discovery { client, issuer, ..discovery(hosts) };
+            assert_eq!(discovery.check_issuer("https://mcp.example.com").is_ok(), may_be_used, "{hosts:?}");
         }
     }
 
