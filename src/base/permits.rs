@@ -41,6 +41,8 @@ struct Counts {
 struct OwnerCounts {
     taken: usize,
     waiting: VecDeque<PermitRequest>,
+    /// Stands among the turns, once, also after its requests were dropped.
+    has_turn: bool,
 }
 
 #[derive(Debug)]
@@ -90,7 +92,7 @@ impl Permits {
             let (granted, received) = oneshot::channel();
             let of_owner = counts.owners.entry(owner.clone()).or_default();
             of_owner.waiting.push_back(PermitRequest { amount, granted });
-            if of_owner.waiting.len() == 1 {
+            if !std::mem::replace(&mut of_owner.has_turn, true) {
                 counts.turns.add(owner.clone());
             }
             self.hand_out(counts);
@@ -177,7 +179,8 @@ impl Permits {
                     Err(mut permit) => permit.amount = 0,
                 }
             }
-            if !of_owner.waiting.is_empty() {
+            of_owner.has_turn = !of_owner.waiting.is_empty();
+            if of_owner.has_turn {
                 turns.add(owner);
             } else if of_owner.taken == 0 {
                 owners.remove(&owner);
@@ -211,7 +214,7 @@ impl Permit {
         counts.turns.charge(&self.owner, micros.saturating_mul(more as u64));
         if let Entry::Occupied(mut of_owner) = counts.owners.entry(self.owner.clone()) {
             of_owner.get_mut().taken -= more;
-            if of_owner.get().taken == 0 && of_owner.get().waiting.is_empty() {
+            if of_owner.get().taken == 0 && !of_owner.get().has_turn {
                 of_owner.remove();
             }
         }
@@ -257,6 +260,22 @@ mod tests {
     fn is_unused(permits: &Permits) -> bool {
         let counts = permits.counts.lock();
         counts.owners.is_empty() && counts.turns.is_empty() && counts.free == permits.max
+    }
+
+    #[test]
+    fn an_owner_that_asks_and_leaves_again_and_again_waits_once() {
+        let (permits, [ann, bob, cat]) = (Permits::new(1, None), owners(["key:ann", "key:bob", "key:cat"]));
+        let held = permits.try_take(&cat, 1).unwrap();
+        permits.counts.lock().turns.charge(&ann, 100);
+        let mut of_bob = Box::pin(permits.take(&bob, 1));
+        assert!(of_bob.as_mut().now_or_never().is_none());
+        for _ in 0..10 {
+            assert!(permits.take(&ann, 1).now_or_never().is_none());
+        }
+        assert_eq!(permits.counts.lock().turns.len(), 2);
+        drop(held);
+        drop(of_bob.as_mut().now_or_never().unwrap());
+        assert!(is_unused(&permits));
     }
 
     #[test]

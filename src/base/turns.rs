@@ -38,6 +38,11 @@ impl Turns {
         self.waiting.is_empty()
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Adds an owner that does not wait yet.
     pub(crate) fn add(&mut self, owner: Arc<str>) {
         self.waiting.push_back(owner);
@@ -56,7 +61,9 @@ impl Turns {
 
     /// Ends the wait of the owner at a place.
     pub(crate) fn take(&mut self, at: usize) {
-        self.passed = if at == 0 { 0 } else { self.passed + 1 };
+        // The owners before it may have no turn now, such as those at their share.
+        let is_of_oldest = at == 0 || self.passed + 1 >= OLDEST_EVERY;
+        self.passed = if is_of_oldest { 0 } else { self.passed + 1 };
         self.waiting.remove(at);
     }
 
@@ -125,6 +132,25 @@ mod tests {
         (0..9).for_each(|number| turns.add(number.to_string().into()));
         let order = order(&mut turns);
         assert_eq!(order.iter().position(|owner| &**owner == "ann"), Some(3), "{order:?}");
+    }
+
+    #[test]
+    fn an_owner_that_may_have_no_turn_leaves_the_order_of_the_others() {
+        let mut turns = Turns::new();
+        let names: Vec<Arc<str>> = (0..9).map(|number| number.to_string().into()).collect();
+        turns.add("ann".into());
+        for (cost, name) in (1..).zip(names.iter().rev()) {
+            turns.charge(name, cost);
+        }
+        names.iter().for_each(|name| turns.add(name.clone()));
+        let next = || {
+            turns.next(|owner| owner != "ann").map(|(at, owner)| {
+                turns.take(at);
+                owner
+            })
+        };
+        let order: Vec<_> = std::iter::from_fn(next).collect();
+        assert_eq!(order.join(" "), "8 7 6 0 5 4 3 1 2", "one of four is the oldest");
     }
 
     #[test]

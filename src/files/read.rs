@@ -1,6 +1,6 @@
 //! The bytes of files, in the database or at an object store, and the deletion of objects.
 
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
 use async_stream::try_stream;
 use bytes::{Bytes, BytesMut};
@@ -17,6 +17,8 @@ const PIECE_BYTES: u64 = 256 * 1024;
 /// The objects that are deleted before the store is asked for more, and at once.
 const MAX_DELETED_OBJECTS: usize = 200;
 const DELETED_AT_ONCE: usize = 8;
+/// The objects of a sweep that cannot be deleted: with more, the object store is down.
+const MAX_KEPT_OBJECTS: usize = 3 * MAX_DELETED_OBJECTS;
 
 impl Files {
     /// Reads the bytes of a file; `None` if it was deleted.
@@ -74,17 +76,27 @@ impl Files {
     /// Deletes the objects of deleted files. Those of an object store that does not respond stay noted.
     pub(crate) async fn delete_objects(&self) -> StoreResult<()> {
         let Some(objects) = &self.0.objects else { return Ok(()) };
+        // Those that cannot be deleted do not keep the others waiting.
+        let (mut kept, mut result) = (HashSet::new(), Ok(()));
         loop {
-            let keys = self.store()?.deleted_objects(MAX_DELETED_OBJECTS).await?;
-            if keys.is_empty() {
-                return Ok(());
+            let mut keys = self.store()?.deleted_objects(MAX_DELETED_OBJECTS + kept.len()).await?;
+            keys.retain(|key| !kept.contains(key));
+            if keys.is_empty() || kept.len() >= MAX_KEPT_OBJECTS {
+                return result;
             }
-            let delete = async |key: String| objects.delete(&key).await.map(|()| key);
-            let deleted: Vec<_> = stream::iter(keys).map(delete).buffer_unordered(DELETED_AT_ONCE).collect().await;
-            let (deleted, failed): (Vec<_>, Vec<_>) = deleted.into_iter().partition(Result::is_ok);
-            // Those beside one that cannot be deleted are.
-            self.store()?.forget_objects(&deleted.into_iter().flatten().collect::<Vec<_>>()).await?;
-            failed.into_iter().next().map_or(Ok(()), |failed: StoreResult<String>| failed.map(drop))?;
+            let delete = async |key: String| (objects.delete(&key).await, key);
+            let tried: Vec<_> = stream::iter(keys).map(delete).buffer_unordered(DELETED_AT_ONCE).collect().await;
+            let mut deleted = Vec::new();
+            for (outcome, key) in tried {
+                match outcome {
+                    Ok(()) => deleted.push(key),
+                    Err(error) => {
+                        kept.insert(key);
+                        result = Err(error);
+                    }
+                }
+            }
+            self.store()?.forget_objects(&deleted).await?;
         }
     }
 }

@@ -138,7 +138,7 @@ fn split(text: &str) -> Option<Vec<&str>> {
 /// How often texts are decoded, one within the other: JSON in a string of JSON, or in HTML.
 const MAX_ENCODINGS: usize = 3;
 /// The work of a search, as a multiple of the text. Only a text that is made for it needs more.
-const MAX_WORK: usize = 16;
+const MAX_WORK: usize = 32;
 const MIN_WORK: usize = 128 << 10;
 
 /// Calls that are looked for in texts.
@@ -153,20 +153,24 @@ impl SoughtCalls {
     /// Returns whether one of the calls stands in a text, in any syntax. Also if the text needs too much work: in doubt, a call
     /// does not run.
     pub(super) fn stand_in(&self, text: &str) -> bool {
-        self.stand_in_encoded(text, MAX_ENCODINGS)
+        let mut work = MIN_WORK + MAX_WORK * text.len();
+        self.stand_in_encoded(text, MAX_ENCODINGS, &mut work).unwrap_or(true)
     }
 
-    fn stand_in_encoded(&self, text: &str, encodings: usize) -> bool {
-        let mut work = MIN_WORK + MAX_WORK * text.len();
-        let is_found = |place: Option<bool>| place.unwrap_or(true);
-        is_found(self.object(text, &mut work))
-            || is_found(self.python(text, &mut work))
-            || is_found(self.invoke(text, &mut work))
-            || encodings > 0
-                && [without_escapes, without_entities].iter().any(|decode| match decode(text) {
-                    Cow::Owned(decoded) => self.stand_in_encoded(&decoded, encodings - 1),
-                    Cow::Borrowed(_) => false,
-                })
+    /// All decodings share the work.
+    fn stand_in_encoded(&self, text: &str, encodings: usize, work: &mut usize) -> Option<bool> {
+        *work = work.checked_sub(text.len())?;
+        if self.object(text, work)? || self.python(text, work)? || self.invoke(text, work)? {
+            return Some(true);
+        }
+        for decode in [without_escapes, without_entities].into_iter().filter(|_| encodings > 0) {
+            if let Cow::Owned(decoded) = decode(text)
+                && self.stand_in_encoded(&decoded, encodings - 1, work)?
+            {
+                return Some(true);
+            }
+        }
+        Some(false)
     }
 
     /// Looks for objects with a name and arguments, and for names before an object. `None` if the work is spent.

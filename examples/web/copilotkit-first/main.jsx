@@ -23,12 +23,14 @@ function Chat() {
   return <CopilotChat threadId={threadId} input={{ textArea: { disabled } }} />;
 }
 
-function Question({ id, message, metadata, responseSchema, resolve, cancel }) {
+function Question({ id, message, toolCallId, metadata, responseSchema, resolve, cancel }) {
   const [answer, setAnswer] = useState();
+  const calls = useAgent().agent.messages.flatMap(({ toolCalls = [] }) => toolCalls);
+  const written = calls.find((call) => call.id === toolCallId)?.function.arguments;
   const button = (name, send) => !answer && <button onClick={() => (setAnswer(name), send())}>{name}</button>;
   return (
     <p className="question">
-      {message} <code>{JSON.stringify(metadata?.arguments)}</code> <strong>{answer}</strong>
+      {message} <code>{metadata?.arguments ? JSON.stringify(metadata.arguments) : written}</code> <strong>{answer}</strong>
       {button("Decline", () => cancel(id))}
       {responseSchema?.properties?.approved && button("Approve", () => resolve({ approved: true }, id))}
     </p>

@@ -77,10 +77,8 @@ impl ObjectClient {
     /// Fails unless a list, which the store itself has to answer, lacks an object.
     async fn require_absent(&self, path: &Path) -> object_store::Result<()> {
         let present = |problem: &str| Error::Generic { store: "the object store", source: problem.into() };
-        if let Some(folder) = &self.folder
-            && !folder.is_dir()
-        {
-            return Err(present("its folder is gone"));
+        if let Some(folder) = &self.folder {
+            return if folder.is_dir() { Ok(()) } else { Err(present("its folder is gone")) };
         }
         // The last character is ASCII: keys are made of hex digits.
         let before = Path::from(path.as_ref().get(..path.as_ref().len() - 1).unwrap_or_default());
@@ -89,8 +87,7 @@ impl ObjectClient {
             if object.location == *path {
                 return Err(present("the object is there, although it was not found"));
             }
-            // The list of a folder has no order.
-            if object.location > *path && self.folder.is_none() {
+            if object.location > *path {
                 break;
             }
         }

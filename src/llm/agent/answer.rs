@@ -109,12 +109,20 @@ impl<'r> AnswerBuilder<'r> {
         }
     }
 
-    /// As [`apply`](Self::apply), and stores what the model drew.
+    /// As [`apply`](Self::apply), and stores what the model drew, and looks for calls of others.
     pub(super) async fn read(&mut self, event: ModelEvent, out: &mut Vec<Event>) -> Option<TokenUsage> {
-        let ModelEvent::Media { media_type, base64 } = event else { return self.apply(event, out) };
-        if let Some(file) = SharedFile::of_data(base64, media_type).await {
-            self.has_media = true;
-            out.push(file.into_event_or_problem(self.earlier.cx.files()).await);
+        match event {
+            ModelEvent::Media { media_type, base64 } => {
+                if let Some(file) = SharedFile::of_data(base64, media_type).await {
+                    self.has_media = true;
+                    out.push(file.into_event_or_problem(self.earlier.cx.files()).await);
+                }
+            }
+            ModelEvent::WrittenCalls { text, calls } => {
+                let are_foreign = self.foreign.have(&calls).await;
+                self.written_calls(text, calls, are_foreign, out);
+            }
+            event => return self.apply(event, out),
         }
         None
     }
@@ -129,9 +137,8 @@ impl<'r> AnswerBuilder<'r> {
             ModelEvent::Stop(reason) => self.stop = Some(reason),
             ModelEvent::Skipped(attachment) => out.extend(self.skip(attachment)),
             ModelEvent::Citation { index, citation } => self.cite(index, citation),
-            ModelEvent::WrittenCalls { text, calls } => self.written_calls(text, calls, out),
-            // `read` takes it.
-            ModelEvent::Media { .. } => {}
+            // `read` takes them.
+            ModelEvent::Media { .. } | ModelEvent::WrittenCalls { .. } => {}
         }
         None
     }
@@ -162,8 +169,8 @@ impl<'r> AnswerBuilder<'r> {
     }
 
     /// Adds the calls, or the text if one of them stands in a text that somebody else wrote.
-    fn written_calls(&mut self, text: String, calls: Vec<WrittenCall>, out: &mut Vec<Event>) {
-        if self.foreign.have(&calls) {
+    fn written_calls(&mut self, text: String, calls: Vec<WrittenCall>, are_foreign: bool, out: &mut Vec<Event>) {
+        if are_foreign {
             tracing::warn!("a call that the model wrote as text stands in a text of somebody else, and does not run");
             self.start(WRITTEN, BlockStart::Text, out);
             self.delta(WRITTEN, text, out);

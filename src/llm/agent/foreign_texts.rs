@@ -3,6 +3,8 @@
 //! A page that a tool has read can have the text of a call. A model that quotes it at the end of its answer would make the call.
 //! So a written call does not run if it stands in a text that somebody else wrote.
 
+use tokio::task::spawn_blocking;
+
 use crate::{
     agent::RunContext,
     llm::{history, model::WrittenCall, written_syntax::SoughtCalls},
@@ -19,12 +21,15 @@ pub(super) struct ForeignTexts<'r> {
 }
 
 impl ForeignTexts<'_> {
-    /// Returns whether one of the calls stands in the texts. Reads all of them, so time is linear in the conversation.
-    pub(super) fn have(&self, calls: &[WrittenCall]) -> bool {
+    /// Returns whether one of the calls stands in the texts. Reads all of them, beside the async threads: time is linear in the
+    /// conversation, which can be large.
+    pub(super) async fn have(&self, calls: &[WrittenCall]) -> bool {
         let own = calls.iter().map(|call| (&call.name, call));
         let written = calls.iter().map(|call| (&call.written_name, call)).filter(|(name, call)| **name != call.name);
         let sought = own.chain(written).map(|(name, call)| (name.as_str(), call.arguments.as_str()));
-        SoughtCalls::new(sought).stand_in(&self.joined())
+        let (sought, joined) = (SoughtCalls::new(sought), self.joined());
+        // In doubt, a call does not run.
+        spawn_blocking(move || sought.stand_in(&joined)).await.unwrap_or(true)
     }
 
     /// Nothing stands between two texts: a call may be split over the results of two tools.

@@ -57,7 +57,6 @@ impl Model for MediaRetryModel {
         let (model, refused, limits) = (self.model.clone(), self.refused.clone(), self.model.media_limits());
         let name = request.model.clone().unwrap_or_else(|| model.name().to_owned());
         let (thread, trace) = (request.thread.clone(), request.trace.clone());
-        take_media(&mut request.turns, |part| refused.contains(thread.as_ref(), &name, part));
         if !has_media(&mut request.turns) {
             return model.stream(request);
         }
@@ -66,6 +65,8 @@ impl Model for MediaRetryModel {
             let first_new = last_answer.map_or(0, |last| last + 1);
             let owner = request.thread.as_ref().map_or_else(|| ThreadKey::ANONYMOUS.into(), |thread| thread.owner.clone());
             let mut left_out: Vec<SkippedAttachment> = fit(&mut request.turns, first_new, &limits, &owner).await;
+            // What was refused is known by the bytes that were sent: scaling makes the same each time.
+            take_media(&mut request.turns, |part| refused.contains(thread.as_ref(), &name, part));
             // Left out last. Those before may have nothing to do with a refusal that they did not cause alone.
             let mut blamed: Vec<ContentPart> = Vec::new();
             loop {

@@ -4,6 +4,8 @@
 //! of members of their schemas, and write texts, and a refusal may quote them: a name that stands elsewhere in the request, too,
 //! is in doubt.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::parameters::{GROUPS, IfRefused, PARAMETERS, Parameter};
@@ -39,13 +41,16 @@ pub(super) fn named(refusal: &str, request: &mut Value) -> Option<Named> {
         return None;
     }
     let (paths, names): (Vec<_>, Vec<_>) = words(&said.text).partition(|word| word.contains(['.', '[']));
-    let mut in_doubt = None;
+    // A refusal can repeat a caller's text, with the name in it a thousand times, and each look reads the request.
+    let (mut in_doubt, mut tried) = (None, HashSet::new());
     for (word, is_path) in paths.iter().map(|path| (path, true)).chain(names.iter().map(|name| (name, false))) {
         match Target::of(word, request) {
-            Target::Parameter(parameter) => match Named::new(parameter, request, word)? {
-                named if named.is_in_doubt => in_doubt = in_doubt.or(Some(named)),
-                named => return Some(named),
-            },
+            Target::Parameter(parameter) if tried.insert(parameter.name) => {
+                match Named::new(parameter, request, word)? {
+                    named if named.is_in_doubt => in_doubt = in_doubt.or(Some(named)),
+                    named => return Some(named),
+                }
+            }
             // The refusal is about what the caller wrote.
             Target::InList if is_path => return None,
             _ => {}

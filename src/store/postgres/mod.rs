@@ -28,7 +28,11 @@ use async_trait::async_trait;
 use sqlx::Row as _;
 use tokio::task::JoinSet;
 
-use self::{notify::Notifier, pool::PostgresPool, words::INDEXING};
+use self::{
+    notify::Notifier,
+    pool::{LARGE_WRITE_BYTES, PostgresPool},
+    words::INDEXING,
+};
 use super::{
     BeginOutcome, CancelRequest, EndState, EndedRun, EventBatch, EventPage, Feedback, FinishedRun, Lease, LostRun,
     MessagePage, MessageQuery, Millis, NewRun, OpenError, Retention, RunEnd, RunRecord, RunStart, SharedStore, Signals,
@@ -50,6 +54,8 @@ const UPDATE: &str = include_str!("sql/update.sql");
 const SET_DELIVERED: &str = "
     WITH run AS (UPDATE agui_runs SET delivered = $3 WHERE number = $2)
     UPDATE agui_threads SET version = version + 1 WHERE number = $1 RETURNING version";
+
+const OWNER: &str = "SELECT owner FROM agui_threads WHERE number = $1";
 
 const SET_FEEDBACK: &str = "
     UPDATE agui_messages SET feedback = $3 WHERE thread = $1
@@ -158,8 +164,12 @@ impl Store for PostgresStore {
 
     async fn finish(&self, lease: &Lease, end: &RunEnd<'_>) -> StoreResult<Option<FinishedRun>> {
         let columns = FinishColumns::new(lease, end, INDEXING)?;
-        // Its owner is not known here.
-        let mut operation = self.pool.write(&format!("thread {}", lease.thread), columns.bytes()).await?;
+        let mut owner = None;
+        if columns.bytes() >= LARGE_WRITE_BYTES {
+            let found = self.pool.first(sqlx::query(OWNER).bind(lease.thread)).await?;
+            owner = found.map(|row| row.try_get::<String, _>(0)).transpose()?;
+        }
+        let mut operation = self.pool.write(owner.as_deref().unwrap_or(SERVER), columns.bytes()).await?;
         if !columns.branch.files.is_empty() {
             operation.begin("BEGIN").await?;
         }

@@ -32,7 +32,7 @@ const MAX_CONNECTIONS: u32 = 12;
 /// The steps of uploads, and other writes of many bytes, that run at once. An owner has half of them.
 const MAX_LARGE_WRITES: usize = 2;
 /// The bytes from which on a write is a large one.
-const LARGE_WRITE_BYTES: u64 = 1 << 20;
+pub(super) const LARGE_WRITE_BYTES: u64 = 1 << 20;
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Much shorter than [`CONNECT_TIMEOUT`], so that an operation can try several connections.
 const TEST_TIMEOUT: Duration = Duration::from_millis(500);

@@ -84,7 +84,7 @@ impl FileStore for SqliteStore {
         let written = self.write_bytes(reserved, file).await;
         if !matches!(written, Ok(PutFile::Stored(_))) {
             let unlink = move |tx: &mut Tx<'_>| tx.execute(UNLINK, [number]).and_then(|_| truncate::owe(tx));
-            left_to_sweep(self.writer.run(JobKind::Ending, unlink).await);
+            left_to_sweep(self.writer.run_for(file.owner.into(), 0, JobKind::Ending, unlink).await);
             self.purge_files(file.owner).await;
         }
         written
@@ -128,7 +128,7 @@ impl FileStore for SqliteStore {
             truncate::owe(tx)?;
             Ok(DeletedFile::Deleted)
         };
-        let deleted = self.writer.run(JobKind::Ending, unlink).await?;
+        let deleted = self.writer.run_for(owner.into(), 0, JobKind::Ending, unlink).await?;
         if deleted == DeletedFile::Deleted {
             self.purge_files(owner).await;
         }
