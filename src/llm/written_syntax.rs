@@ -241,11 +241,14 @@ impl SoughtCalls {
 
     /// Looks for lists of calls in brackets.
     fn python(&self, text: &str, work: &mut usize) -> Option<bool> {
-        for (place, _) in text.match_indices('[') {
+        let Some(last) = self.0.iter().filter_map(|(name, _)| text.rfind(&format!("{name}("))).max() else {
+            return Some(false);
+        };
+        for (place, _) in text[..last].match_indices('[') {
             let first = text[place + 1..].trim_start();
-            let is_call =
-                |(name, _): &(String, Value)| first.strip_prefix(&**name).is_some_and(|it| it.starts_with('('));
-            if !self.0.iter().any(is_call) {
+            // A call that is sought may come after others.
+            let after_name = first.trim_start_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+            if after_name.len() == first.len() || !after_name.starts_with('(') {
                 continue;
             }
             let length = bracketed(&text[place..]);
